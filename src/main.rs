@@ -1,0 +1,3 @@
+//! The `dashcam` binary: arguments in, exit code out.
+
+fn main() {}
