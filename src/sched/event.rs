@@ -37,6 +37,7 @@ impl Event {
 
 /// What happened. Variants the scheduler model does not use still carry what the screens and tables show.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[allow(missing_docs, reason = "the variant's line speaks for its fields")]
 pub enum EventKind {
     /// sched_switch.
     Switch(Switch),
@@ -142,6 +143,7 @@ pub enum BlockStage {
 
 /// Everything a trace says, in the order the packets stand.
 #[derive(Debug, Clone, PartialEq)]
+#[allow(missing_docs, reason = "the variant's line speaks for its fields")]
 pub enum Item {
     /// An event. Events of one CPU are in time order; those of different CPUs are not (see `sched::order`).
     Event(Event),

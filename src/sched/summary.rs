@@ -186,6 +186,7 @@ pub struct Finding {
 
 /// What a detector found.
 #[derive(Debug, Clone, PartialEq)]
+#[allow(missing_docs, reason = "the variant's line speaks for its fields")]
 pub enum FindingKind {
     /// A thread was ready but not running for more than the threshold share of the window.
     Starving { utid: Utid, share: f64, latency: LatencyStats, instead: Option<(Utid, f64)> },
