@@ -53,7 +53,8 @@ fn named_modules(text: &str) -> Vec<String> {
             continue;
         }
         let rest = &text[at + "crate::".len()..];
-        let word = |s: &str| s.trim_start().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
+        let word =
+            |s: &str| s.trim_start().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
         if let Some(group) = rest.strip_prefix('{') {
             let mut depth = 1;
             let mut start = 0;
@@ -105,7 +106,10 @@ fn no_module_imports_from_a_floor_above_it() {
         if module == "main" || module == "lib" {
             continue;
         }
-        assert!(allowed.contains_key(module.as_str()), "src/{first} is on no floor: add it here and to ARCHITECTURE.md");
+        assert!(
+            allowed.contains_key(module.as_str()),
+            "src/{first} is on no floor: add it here and to ARCHITECTURE.md"
+        );
         let text = fs::read_to_string(&file).expect("readable source");
         for named in violations(&module, &text, &allowed) {
             bad.push(format!("src/{} names crate::{named}", relative.display()));
