@@ -1,6 +1,6 @@
 //! Folds time-ordered events into intervals: the one place where thread states are defined.
 
-use super::event::{ThreadNow, Tid};
+use super::event::{Event, Item, ThreadNow, Tid};
 use super::state::TaskState;
 use crate::names::NameId;
 
@@ -56,6 +56,14 @@ pub trait Sink {
     /// Wake-up of `wakee` at `ts`; `waker` is `None` from interrupt context.
     fn wake(&mut self, ts: u64, waker: Option<Utid>, wakee: Utid, target_cpu: u32) {
         let _ = (ts, waker, wakee, target_cpu);
+    }
+    /// Every event, in time order, once it is folded; `emitter` is the life that was running on its CPU, if known.
+    fn event(&mut self, event: &Event, emitter: Option<Utid>) {
+        let _ = (event, emitter);
+    }
+    /// Everything else the trace says (facts, clocks, losses, gaps, metadata), in the order it is met.
+    fn fact(&mut self, item: &Item) {
+        let _ = item;
     }
     /// Thread `utid` (kernel id `tid`) is seen for the first time.
     fn new_thread(&mut self, utid: Utid, tid: Tid) {
