@@ -1,1 +1,197 @@
-//! cli
+//! The command line: one file per subcommand, one table of flags for parser, `--help`, completions and man pages.
+//!
+//! This floor turns arguments into calls of the floors below and their errors into one line and an exit code (0 done, 1
+//! failed, 2 wrong usage; a command may define more). Data goes to stdout, words to stderr. Nothing here knows how
+//! anything is recorded, stored or drawn.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser, Subcommand};
+
+use crate::names::printable;
+
+pub mod browse;
+pub mod check;
+pub mod completions;
+pub mod doctor;
+pub mod export;
+pub mod keys;
+pub mod live;
+pub mod man;
+pub mod mark;
+pub mod query;
+pub mod record;
+pub mod report;
+pub mod rotate;
+pub mod segments;
+pub mod snapshot;
+pub mod status;
+pub mod stop;
+pub mod trace;
+pub mod verify;
+
+mod shared;
+
+pub use shared::{Globals, WindowArgs, failed, usage};
+
+/// An always-on flight recorder for the Linux scheduler.
+///
+/// Without a command: the live screen. It attaches to a running recorder, or records by itself until you quit.
+#[derive(Debug, Parser)]
+#[command(name = "dashcam", version, propagate_version = true, disable_help_subcommand = true, max_term_width = 100)]
+pub struct Cli {
+    /// Flags that every command takes.
+    #[command(flatten)]
+    pub globals: Globals,
+    /// What to do; none means `live`.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+/// The subcommands, in the order `--help` lists them.
+#[derive(Debug, Subcommand)]
+#[allow(missing_docs, reason = "each variant's words are the command's help, on its arguments")]
+pub enum Command {
+    Live(live::Args),
+    Record(record::Args),
+    Trace(trace::Args),
+    Snapshot(snapshot::Args),
+    Browse(browse::Args),
+    Segments(segments::Args),
+    Status(status::Args),
+    Stop(stop::Args),
+    Rotate(rotate::Args),
+    Query(query::Args),
+    Report(report::Args),
+    Check(check::Args),
+    Export(export::Args),
+    Mark(mark::Args),
+    Verify(verify::Args),
+    Doctor(doctor::Args),
+    Keys(keys::Args),
+    Completions(completions::Args),
+    Man(man::Args),
+}
+
+/// The whole program behind `main`: parses the process's arguments, runs the command, reports its error.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(e) => return clap_exit(&e),
+    };
+    init_log(&cli);
+    match run(&cli) {
+        Ok(code) => code,
+        Err(e) => report_error(&e),
+    }
+}
+
+/// The flag table as clap's own value, for completions and man pages.
+pub fn command() -> clap::Command {
+    Cli::command()
+}
+
+fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
+    let globals = &cli.globals;
+    match &cli.command {
+        None => live::run(&live::Args::default(), globals),
+        Some(Command::Live(a)) => live::run(a, globals),
+        Some(Command::Record(a)) => record::run(a, globals),
+        Some(Command::Trace(a)) => trace::run(a, globals),
+        Some(Command::Snapshot(a)) => snapshot::run(a, globals),
+        Some(Command::Browse(a)) => browse::run(a, globals),
+        Some(Command::Segments(a)) => segments::run(a, globals),
+        Some(Command::Status(a)) => status::run(a, globals),
+        Some(Command::Stop(a)) => stop::run(a, globals),
+        Some(Command::Rotate(a)) => rotate::run(a, globals),
+        Some(Command::Query(a)) => query::run(a, globals),
+        Some(Command::Report(a)) => report::run(a, globals),
+        Some(Command::Check(a)) => check::run(a, globals),
+        Some(Command::Export(a)) => export::run(a, globals),
+        Some(Command::Mark(a)) => mark::run(a, globals),
+        Some(Command::Verify(a)) => verify::run(a, globals),
+        Some(Command::Doctor(a)) => doctor::run(a, globals),
+        Some(Command::Keys(a)) => keys::run(a, globals),
+        Some(Command::Completions(a)) => completions::run(a),
+        Some(Command::Man(a)) => man::run(a),
+    }
+}
+
+/// clap prints help and version on stdout (exit 0) and wrong usage on stderr (exit 2); a closed pipe is no failure.
+fn clap_exit(e: &clap::Error) -> ExitCode {
+    match e.print() {
+        Err(io) if io.kind() != io::ErrorKind::BrokenPipe => ExitCode::FAILURE,
+        _ => ExitCode::from(u8::try_from(e.exit_code()).unwrap_or(2)),
+    }
+}
+
+/// One line on stderr: what failed and every cause behind it. A reader that went away (`dashcam … | head`) is success.
+fn report_error(e: &anyhow::Error) -> ExitCode {
+    let closed_pipe = e.chain().filter_map(|c| c.downcast_ref::<io::Error>());
+    if closed_pipe.into_iter().any(|c| c.kind() == io::ErrorKind::BrokenPipe) {
+        return ExitCode::SUCCESS;
+    }
+    let text = error_line(e);
+    if e.is::<shared::Usage>() {
+        eprintln!("dashcam: {text}\nTry 'dashcam --help'.");
+        return ExitCode::from(2);
+    }
+    eprintln!("dashcam: {text}");
+    ExitCode::FAILURE
+}
+
+/// The chain of causes joined by ": ", each said once: libraries often repeat their source in their own text.
+fn error_line(e: &anyhow::Error) -> String {
+    let mut line = String::new();
+    for cause in e.chain() {
+        let text = cause.to_string();
+        if line.contains(&text) {
+            continue;
+        }
+        if !line.is_empty() {
+            line.push_str(": ");
+        }
+        line.push_str(&text);
+    }
+    line.split('\n').map(|l| printable(l.as_bytes())).collect::<Vec<_>>().join("\n")
+}
+
+/// Log lines go to stderr; `DASHCAM_LOG` takes the usual filter words (`debug`, `dashcam::recorder=trace`).
+fn init_log(cli: &Cli) {
+    use tracing_subscriber::EnvFilter;
+    let recording = matches!(cli.command, Some(Command::Record(_)));
+    let default = if recording { "info" } else { "warn" };
+    let filter = EnvFilter::try_from_env("DASHCAM_LOG").unwrap_or_else(|_| EnvFilter::new(default));
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).with_target(false);
+    // Under systemd the journal stamps every line itself.
+    let failed = if std::env::var_os("JOURNAL_STREAM").is_some() {
+        log.with_ansi(false).without_time().try_init().is_err()
+    } else {
+        log.with_ansi(io::IsTerminal::is_terminal(&io::stderr())).try_init().is_err()
+    };
+    debug_assert!(!failed, "the log is set up once per process");
+}
+
+/// Where `PATH` arguments of a reading command come from: those given, or the store.
+pub fn paths_or_store(paths: &[PathBuf], globals: &Globals) -> anyhow::Result<Vec<PathBuf>> {
+    if paths.is_empty() { Ok(vec![globals.places()?.store]) } else { Ok(paths.to_vec()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_flag_table_is_consistent() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn an_error_line_says_each_cause_once_and_holds_no_control_codes() {
+        let inner = anyhow::anyhow!("no such \x1b[2Jfile");
+        let e = inner.context("reading a: no such \x1b[2Jfile").context("opening the store");
+        assert_eq!(error_line(&e), "opening the store: reading a: no such \\x1b[2Jfile");
+    }
+}

@@ -1,1 +1,8 @@
-//! recorder
+//! The recorder: kernel to disk, and nothing else.
+//!
+//! `run` starts and ends a recording; `pipeline` is the capture path (ring-buffer pages in, segment frames out);
+//! `control` answers requests on a socket; [`signals`] takes signals over; [`places`] says where everything is. The
+//! recorder never draws, never decodes what it wrote, and never waits for anybody who asks it something.
+
+pub mod places;
+pub mod signals;

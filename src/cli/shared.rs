@@ -1,0 +1,66 @@
+//! What several subcommands take: global flags, windows of time, and the two kinds of error a face adds itself.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::recorder::places::Places;
+
+/// Flags that every command takes.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct Globals {
+    /// Configuration file (default: /etc/dashcam/config.toml or $XDG_CONFIG_HOME/dashcam/config.toml, if there is one)
+    #[arg(long, global = true, value_name = "FILE", env = "DASHCAM_CONFIG", help_heading = "Global options")]
+    pub config: Option<PathBuf>,
+    /// Store directory (default: /var/lib/dashcam for root, else $XDG_STATE_HOME/dashcam)
+    #[arg(long, global = true, value_name = "DIR", env = "DASHCAM_DIR", help_heading = "Global options")]
+    pub dir: Option<PathBuf>,
+    /// Where tracefs is; found by itself otherwise.
+    #[arg(long, global = true, value_name = "DIR", hide = true)]
+    pub tracefs: Option<PathBuf>,
+    /// Name of the tracefs instance to record with.
+    #[arg(long, global = true, value_name = "NAME", hide = true)]
+    pub instance: Option<String>,
+}
+
+impl Globals {
+    /// Store and runtime directories that these flags mean.
+    pub fn places(&self) -> anyhow::Result<Places> {
+        Ok(Places::new(self.dir.clone())?)
+    }
+}
+
+/// A stretch of time, as commands on recorded data take it.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct WindowArgs {
+    /// Begin: now, -5m, 14:32, 14:32:05.250, "2026-11-30 14:32", RFC 3339
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub from: Option<String>,
+    /// End, in the same words
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub to: Option<String>,
+    /// The last stretch of the data, e.g. 5m
+    #[arg(long, value_name = "DURATION", conflicts_with_all = ["from", "to"])]
+    pub last: Option<String>,
+}
+
+/// Wrong usage that the parser alone cannot see: exit code 2.
+#[derive(Debug)]
+pub struct Usage(String);
+
+impl fmt::Display for Usage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
+
+/// An error of exit code 2: the words given make no sense.
+pub fn usage(text: impl Into<String>) -> anyhow::Error {
+    anyhow::Error::new(Usage(text.into()))
+}
+
+/// An error of exit code 1 with the face's own words.
+pub fn failed(text: impl Into<String>) -> anyhow::Error {
+    anyhow::Error::msg(text.into())
+}
