@@ -4,5 +4,8 @@
 //! `control` answers requests on a socket; [`signals`] takes signals over; [`places`] says where everything is. The
 //! recorder never draws, never decodes what it wrote, and never waits for anybody who asks it something.
 
+pub mod control;
 pub mod places;
+pub mod settings;
 pub mod signals;
+pub mod status;

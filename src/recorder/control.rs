@@ -1,0 +1,443 @@
+//! The control socket: small requests to a running recorder, one JSON line in, one JSON line out.
+//!
+//! It carries requests and never data: what was recorded is read from the store. [`Server`] never blocks the thread
+//! that drives it, and a client can neither hold it up nor make it grow: requests are at most [`MAX_LINE`] bytes and
+//! must arrive within [`PATIENCE`], at most [`MAX_CLIENTS`] are served at once. The recorder runs with rights that its
+//! clients lack, so no request names a file to write: a caller who wants a snapshot elsewhere copies it himself.
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use nix::sys::socket::{self, AddressFamily, Backlog, SockFlag, SockType, UnixAddr};
+use serde::{Deserialize, Serialize};
+
+use super::status::Status;
+
+/// Longest request, bytes, line end included.
+pub const MAX_LINE: usize = 8 << 10;
+/// Longest reply a client accepts, bytes.
+const MAX_REPLY: u64 = 4 << 20;
+/// Most clients served at once; further ones wait in the socket's own queue.
+pub const MAX_CLIENTS: usize = 64;
+/// How long a client may take to send its request, and to take the reply.
+pub const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What a client may ask for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Request {
+    /// How are you doing?
+    Status {},
+    /// Keep the last `last_ns` (default: as configured).
+    Snapshot {
+        /// Nanoseconds.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        last_ns: Option<u64>,
+        /// A word for the file name.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        label: Option<String>,
+        /// Who asks: `command`, `key`, …
+        #[serde(default)]
+        why: String,
+    },
+    /// Cut the segment now.
+    Rotate {},
+    /// Write a marker into the recording.
+    Mark {
+        /// Its text.
+        text: String,
+    },
+    /// Finish.
+    Stop {},
+}
+
+/// What the recorder answers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "reply", rename_all = "snake_case")]
+pub enum Reply {
+    /// To `status`.
+    Status(Box<Status>),
+    /// To `snapshot`: the file that now holds it.
+    Snapshot {
+        /// The file.
+        path: PathBuf,
+        /// First instant it really covers, ns on CLOCK_BOOTTIME.
+        from: u64,
+        /// Last instant.
+        to: u64,
+        /// Its size.
+        bytes: u64,
+    },
+    /// Done (to `rotate`, `mark`, `stop`).
+    Done {},
+    /// It could not be done.
+    Error {
+        /// What and why, in words.
+        error: String,
+    },
+}
+
+/// Names one waiting client between a request and its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ClientId(u64);
+
+/// The listening side; driven by somebody else's poll loop.
+#[derive(Debug)]
+pub struct Server {
+    listener: UnixListener,
+    path: PathBuf,
+    clients: Vec<Client>,
+    next_id: u64,
+}
+
+#[derive(Debug)]
+struct Client {
+    id: ClientId,
+    stream: UnixStream,
+    /// Bytes of the request so far, then the bytes of the reply still to be sent.
+    buffer: Vec<u8>,
+    state: State,
+    deadline: Instant,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Reading,
+    /// The request is with the recorder; the deadline does not run.
+    Waiting,
+    Writing,
+    Done,
+}
+
+impl Server {
+    /// Listens at `path`, mode 0660. Whatever is there is taken away: the caller holds the store's lock, so it is stale.
+    pub fn bind(path: &Path) -> io::Result<Server> {
+        let (address, _dir) = socket_address(path)?;
+        match fs::remove_file(path) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+            _ => {}
+        }
+        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+        let fd = socket::socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
+        socket::bind(fd.as_raw_fd(), &address)?;
+        // Between bind and listen nobody can connect: the mode is right before the first client.
+        fs::set_permissions(path, fs::Permissions::from_mode(0o660))?;
+        socket::listen(&fd, Backlog::new(MAX_CLIENTS as i32)?)?;
+        Ok(Server { listener: UnixListener::from(fd), path: path.to_owned(), clients: Vec::new(), next_id: 0 })
+    }
+
+    /// Descriptors to poll: all for reading, those with `true` for writing.
+    pub fn fds(&self) -> impl Iterator<Item = (BorrowedFd<'_>, bool)> {
+        let full = self.clients.len() >= MAX_CLIENTS;
+        let listener = (!full).then(|| (self.listener.as_fd(), false));
+        let clients = self.clients.iter().filter(|c| c.state != State::Waiting);
+        listener.into_iter().chain(clients.map(|c| (c.stream.as_fd(), c.state == State::Writing)))
+    }
+
+    /// True while some client's time runs: then [`Server::turn`] must be called within [`PATIENCE`] even if nothing is
+    /// readable.
+    pub fn is_busy(&self) -> bool {
+        self.clients.iter().any(|c| c.state != State::Waiting)
+    }
+
+    /// Accepts, reads and writes what is possible without waiting; gives back the requests that are complete.
+    pub fn turn(&mut self, now: Instant) -> Vec<(ClientId, Request)> {
+        self.accept(now);
+        let mut requests = Vec::new();
+        for client in &mut self.clients {
+            match client.state {
+                State::Reading => requests.extend(client.read(now).map(|r| (client.id, r))),
+                State::Writing => client.write(),
+                State::Waiting | State::Done => {}
+            }
+            if client.state != State::Waiting && now >= client.deadline {
+                client.state = State::Done;
+            }
+        }
+        self.clients.retain(|c| c.state != State::Done);
+        requests
+    }
+
+    /// Answers a client; one that went away meanwhile is no error.
+    pub fn answer(&mut self, id: ClientId, reply: &Reply, now: Instant) {
+        if let Some(client) = self.clients.iter_mut().find(|c| c.id == id) {
+            client.reply(reply, now);
+        }
+        self.clients.retain(|c| c.state != State::Done);
+    }
+
+    /// Sends what is still to be sent, for at most `time`: the last answers before the recorder ends.
+    pub fn finish(mut self, time: Duration) {
+        let end = Instant::now() + time;
+        while self.clients.iter().any(|c| c.state == State::Writing) && Instant::now() < end {
+            self.turn(Instant::now());
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    fn accept(&mut self, now: Instant) {
+        while self.clients.len() < MAX_CLIENTS {
+            // Any error (nobody there, client gone, no descriptors left) is met again at the next turn if it lasts.
+            let Ok((stream, _)) = self.listener.accept() else { return };
+            if stream.set_nonblocking(true).is_err() {
+                continue;
+            }
+            let id = ClientId(self.next_id);
+            self.next_id += 1;
+            let deadline = now + PATIENCE;
+            self.clients.push(Client { id, stream, buffer: Vec::new(), state: State::Reading, deadline });
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Best effort at the end; a stale socket is taken away at the next start.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+impl Client {
+    fn read(&mut self, now: Instant) -> Option<Request> {
+        let mut chunk = [0; 1024];
+        loop {
+            match self.stream.read(&mut chunk) {
+                Ok(0) => {
+                    self.state = State::Done;
+                    return None;
+                }
+                Ok(n) => self.buffer.extend_from_slice(&chunk[..n]),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return None,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                Err(_) => {
+                    self.state = State::Done;
+                    return None;
+                }
+            }
+            if let Some(end) = self.buffer.iter().position(|&b| b == b'\n') {
+                return self.parse(end, now);
+            }
+            if self.buffer.len() > MAX_LINE {
+                self.refuse(&format!("a request is at most {MAX_LINE} bytes"), now);
+                return None;
+            }
+        }
+    }
+
+    fn parse(&mut self, end: usize, now: Instant) -> Option<Request> {
+        match serde_json::from_slice(&self.buffer[..end]) {
+            Ok(request) if end <= MAX_LINE => {
+                self.state = State::Waiting;
+                Some(request)
+            }
+            Ok(_) => {
+                self.refuse(&format!("a request is at most {MAX_LINE} bytes"), now);
+                None
+            }
+            Err(e) => {
+                self.refuse(&format!("not a request: {e}"), now);
+                None
+            }
+        }
+    }
+
+    fn refuse(&mut self, why: &str, now: Instant) {
+        self.reply(&Reply::Error { error: why.into() }, now);
+    }
+
+    fn reply(&mut self, reply: &Reply, now: Instant) {
+        self.buffer.clear();
+        if serde_json::to_writer(&mut self.buffer, reply).is_err() {
+            self.state = State::Done;
+            return;
+        }
+        self.buffer.push(b'\n');
+        self.state = State::Writing;
+        self.deadline = now + PATIENCE;
+        self.write();
+    }
+
+    fn write(&mut self) {
+        while !self.buffer.is_empty() {
+            match self.stream.write(&self.buffer) {
+                Ok(n) if n > 0 => drop(self.buffer.drain(..n)),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                _ => break,
+            }
+        }
+        self.state = State::Done;
+    }
+}
+
+/// Why a recorder could not be asked.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    /// There is none.
+    #[error("no recorder runs on {} (start one: dashcam record)", .0.display())]
+    NotRunning(PathBuf),
+    /// There is one, but not for this user.
+    #[error("the recorder's socket {} is not open to this user (use sudo)", .0.display())]
+    Denied(PathBuf),
+    /// It did not answer.
+    #[error("the recorder at {} did not answer: {why}", .path.display())]
+    NoAnswer {
+        /// The socket.
+        path: PathBuf,
+        /// Why.
+        why: io::Error,
+    },
+    /// It answered that it could not.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// Sends one request to the recorder behind the socket at `path` and waits for its reply, at most `patience`.
+pub fn ask(path: &Path, request: &Request, patience: Duration) -> Result<Reply, AskError> {
+    let no_answer = |why: io::Error| AskError::NoAnswer { path: path.to_owned(), why };
+    let mut stream = connect(path).map_err(|e| match e.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => AskError::NotRunning(path.to_owned()),
+        io::ErrorKind::PermissionDenied => AskError::Denied(path.to_owned()),
+        _ => no_answer(e),
+    })?;
+    stream
+        .set_read_timeout(Some(patience))
+        .and_then(|()| stream.set_write_timeout(Some(PATIENCE)))
+        .map_err(no_answer)?;
+    let mut line = serde_json::to_vec(request).map_err(|e| no_answer(e.into()))?;
+    line.push(b'\n');
+    stream.write_all(&line).map_err(no_answer)?;
+    let mut answer = Vec::new();
+    stream.take(MAX_REPLY).read_to_end(&mut answer).map_err(no_answer)?;
+    match serde_json::from_slice(&answer).map_err(|e| no_answer(e.into()))? {
+        Reply::Error { error } => Err(AskError::Refused(error)),
+        reply => Ok(reply),
+    }
+}
+
+fn connect(path: &Path) -> io::Result<UnixStream> {
+    let (address, _dir) = socket_address(path)?;
+    let fd = socket::socket(AddressFamily::Unix, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
+    socket::connect(fd.as_raw_fd(), &address)?;
+    // SAFETY: the descriptor is a connected stream socket that nobody else owns.
+    Ok(unsafe { UnixStream::from_raw_fd(fd.into_raw_fd()) })
+}
+
+/// An address for `path` however long it is: sun_path holds 108 bytes, so a long one goes through the directory's
+/// descriptor, which must stay open while the address is used.
+fn socket_address(path: &Path) -> io::Result<(UnixAddr, Option<OwnedFd>)> {
+    if let Ok(address) = UnixAddr::new(path) {
+        return Ok((address, None));
+    }
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::Error::from(io::ErrorKind::InvalidInput));
+    };
+    let dir = OwnedFd::from(fs::File::open(parent)?);
+    let short = Path::new("/proc/self/fd").join(dir.as_raw_fd().to_string()).join(name);
+    Ok((UnixAddr::new(&short)?, Some(dir)))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    /// Serves until `n` requests came, answering each with `reply`.
+    fn serve(mut server: Server, n: usize, reply: Reply) -> thread::JoinHandle<Vec<Request>> {
+        thread::spawn(move || {
+            let mut seen = Vec::new();
+            while seen.len() < n {
+                for (id, request) in server.turn(Instant::now()) {
+                    seen.push(request);
+                    server.answer(id, &reply, Instant::now());
+                }
+                thread::sleep(Duration::from_millis(1));
+            }
+            server.finish(PATIENCE);
+            seen
+        })
+    }
+
+    #[test]
+    fn a_request_gets_its_reply_and_the_socket_its_mode() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("control.sock");
+        let server = Server::bind(&path).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o660);
+        let thread = serve(server, 1, Reply::Done {});
+        let request = Request::Mark { text: "step 1\n\"x\"".into() };
+        assert_eq!(ask(&path, &request, PATIENCE).unwrap(), Reply::Done {});
+        assert_eq!(thread.join().unwrap(), [request]);
+        assert!(!path.exists(), "the socket goes with the server");
+        assert!(matches!(ask(&path, &Request::Stop {}, PATIENCE), Err(AskError::NotRunning(_))));
+    }
+
+    #[test]
+    fn an_error_reply_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s");
+        let thread = serve(Server::bind(&path).unwrap(), 1, Reply::Error { error: "disk full".into() });
+        let e = ask(&path, &Request::Rotate {}, PATIENCE).unwrap_err();
+        assert_eq!(e.to_string(), "disk full");
+        thread.join().unwrap();
+    }
+
+    #[test]
+    fn a_path_longer_than_an_address_works() {
+        let dir = tempfile::tempdir().unwrap();
+        let deep = dir.path().join("d".repeat(120));
+        fs::create_dir(&deep).unwrap();
+        let path = deep.join("control.sock");
+        let thread = serve(Server::bind(&path).unwrap(), 1, Reply::Done {});
+        assert_eq!(ask(&path, &Request::Stop {}, PATIENCE).unwrap(), Reply::Done {});
+        thread.join().unwrap();
+    }
+
+    #[test]
+    fn hostile_clients_are_answered_or_dropped_and_never_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s");
+        let mut server = Server::bind(&path).unwrap();
+        let now = Instant::now();
+        let mut long = UnixStream::connect(&path).unwrap();
+        long.write_all(&[b'x'; MAX_LINE + 1]).unwrap();
+        let mut garbage = UnixStream::connect(&path).unwrap();
+        garbage.write_all(b"{\"do\":\"format_disk\"}\n").unwrap();
+        let mut extra = UnixStream::connect(&path).unwrap();
+        extra.write_all(b"{\"do\":\"snapshot\",\"output\":\"/etc/passwd\"}\n").unwrap();
+        let silent = UnixStream::connect(&path).unwrap();
+        assert_eq!(server.turn(now), []);
+        for (mut stream, want) in [(long, "at most"), (garbage, "format_disk"), (extra, "output")] {
+            let mut reply = String::new();
+            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+            // A reset after the reply is fine: the server does not read the rest of an overlong line.
+            let _ = stream.read_to_string(&mut reply);
+            assert!(reply.contains("error") && reply.contains(want), "{reply}");
+        }
+        assert_eq!(server.clients.len(), 1, "the silent one is still there");
+        assert_eq!(server.turn(now + PATIENCE), []);
+        assert_eq!(server.clients.len(), 0, "and is dropped when its time is over");
+        drop(silent);
+    }
+
+    #[test]
+    fn more_clients_than_places_wait_their_turn() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s");
+        let mut server = Server::bind(&path).unwrap();
+        let now = Instant::now();
+        let held: Vec<_> = (0..MAX_CLIENTS).map(|_| UnixStream::connect(&path).unwrap()).collect();
+        server.turn(now);
+        assert_eq!(server.clients.len(), MAX_CLIENTS);
+        assert!(server.fds().count() == MAX_CLIENTS, "the listener is not polled while full");
+        drop(held);
+        server.turn(now);
+        assert_eq!(server.clients.len(), 0);
+    }
+}
