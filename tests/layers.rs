@@ -11,8 +11,8 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
     let plus = |more: &[&'static str]| base.iter().copied().chain(more.iter().copied()).collect::<Vec<_>>();
     BTreeMap::from([
         ("names", vec![]),
-        ("units", vec![]),
-        ("time", vec!["units"]),
+        ("units", vec!["names"]),
+        ("time", vec!["names", "units"]),
         ("sched", base.clone()),
         ("kernel", plus(&["sched"])),
         ("perfetto", plus(&["sched"])),
