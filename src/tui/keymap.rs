@@ -194,14 +194,18 @@ fn parse(text: &str, origin: &str) -> Result<File, KeymapError> {
             };
             file.mentions.push((context, action));
             for (keys, span) in key_list(value).map_err(|what| fail(value.span(), format!("{action_name}: {what}")))? {
-                let keys = Key::parse_sequence(keys).map_err(|what| fail(span.clone(), format!("{action_name}: {what}")))?;
+                let keys =
+                    Key::parse_sequence(keys).map_err(|what| fail(span.clone(), format!("{action_name}: {what}")))?;
                 let line = line_of(text, span.as_ref().map_or(0, |s| s.start));
                 if let Some((other, at)) =
                     file.bindings.iter().find(|(b, _)| b.context == context && overlap(&b.keys, &keys))
                 {
                     let (new, old) = (sequence_text(&keys), sequence_text(&other.keys));
                     let name = other.action.name();
-                    let what = format!("{action_name}: {new:?} collides with {old:?} of {name} (line {at}) in [{}]; give one of them another key", context.name());
+                    let what = format!(
+                        "{action_name}: {new:?} collides with {old:?} of {name} (line {at}) in [{}]; give one of them another key",
+                        context.name()
+                    );
                     return Err(fail(span, what));
                 }
                 file.bindings.push((Binding { context, keys, action }, line));
@@ -233,7 +237,9 @@ pub(super) fn unknown<'a>(kind: &str, name: &str, valid: impl Iterator<Item = &'
     let shown = crate::names::printable(name.as_bytes());
     let nearest = valid.map(|v| (distance(name, v), v)).min();
     match nearest {
-        Some((d, v)) if d <= 2.max(name.chars().count() / 2) => format!("unknown {kind} \"{shown}\"; did you mean \"{v}\"?"),
+        Some((d, v)) if d <= 2.max(name.chars().count() / 2) => {
+            format!("unknown {kind} \"{shown}\"; did you mean \"{v}\"?")
+        }
         _ => format!("unknown {kind} \"{shown}\"; `dashcam keys` lists all"),
     }
 }

@@ -119,10 +119,15 @@ impl Key {
             *flag = true;
             rest = tail;
         }
-        let code = parse_code(rest).ok_or_else(|| format!("{text:?} is no key; keys look like q, ctrl-c, f5, pageup"))?;
+        let code =
+            parse_code(rest).ok_or_else(|| format!("{text:?} is no key; keys look like q, ctrl-c, f5, pageup"))?;
         match code {
-            Code::Char(c) if shift => Err(format!("write the shifted character itself ({:?}), not {text:?}", c.to_uppercase())),
-            Code::Char(c) if ctrl && c.is_uppercase() => Err(format!("Ctrl does not tell small and capital letters apart: write ctrl-{}", c.to_lowercase())),
+            Code::Char(c) if shift => {
+                Err(format!("write the shifted character itself ({:?}), not {text:?}", c.to_uppercase()))
+            }
+            Code::Char(c) if ctrl && c.is_uppercase() => {
+                Err(format!("Ctrl does not tell small and capital letters apart: write ctrl-{}", c.to_lowercase()))
+            }
             _ => Ok(Key { code, ctrl, alt, shift }),
         }
     }
@@ -182,7 +187,9 @@ mod tests {
 
     #[test]
     fn notation_both_ways() {
-        for text in ["q", "Q", "?", "space", "ctrl-c", "alt-x", "shift-tab", "f12", "pageup", "ctrl-alt-delete", "-", "ctrl--"] {
+        for text in
+            ["q", "Q", "?", "space", "ctrl-c", "alt-x", "shift-tab", "f12", "pageup", "ctrl-alt-delete", "-", "ctrl--"]
+        {
             assert_eq!(Key::parse(text).unwrap().to_string(), text);
         }
         for bad in ["", "qq", "ctrl-", "f0", "f25", "shift-a", "ctrl-C", "Enter", "\u{1b}"] {

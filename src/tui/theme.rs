@@ -147,7 +147,8 @@ impl Theme {
                     let Some(at) = TONES.iter().position(|(_, n)| *n == name) else {
                         return Err(fail(span(), unknown("tone", name, TONES.iter().map(|(_, n)| *n))));
                     };
-                    theme.styles[at] = parse_style(item, depth).map_err(|what| fail(item.span(), format!("{name}: {what}")))?;
+                    theme.styles[at] =
+                        parse_style(item, depth).map_err(|what| fail(item.span(), format!("{name}: {what}")))?;
                 }
             }
         }
@@ -170,7 +171,8 @@ impl Theme {
     }
 }
 
-const COLOUR_FORM: &str = "a colour is \"#rrggbb\", a number 0..255 in quotes, or a name such as \"red\", \"light-blue\"";
+const COLOUR_FORM: &str =
+    "a colour is \"#rrggbb\", a number 0..255 in quotes, or a name such as \"red\", \"light-blue\"";
 
 fn parse_style(item: &toml_edit::Item, depth: Depth) -> Result<Style, String> {
     let mut style = Style::new();
@@ -270,7 +272,10 @@ mod tests {
                 for b in &tones[i + 1..] {
                     assert_ne!(theme.style(*a).fg, theme.style(*b).fg, "{name}: {a:?} {b:?}");
                 }
-                assert!(!theme.processes.iter().any(|c| Some(*c) == theme.style(*a).fg), "{name}: a process looks {a:?}");
+                assert!(
+                    !theme.processes.iter().any(|c| Some(*c) == theme.style(*a).fg),
+                    "{name}: a process looks {a:?}"
+                );
             }
         }
     }
