@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-use super::{Globals, failed};
+use super::Globals;
+use crate::recorder::control::{self, Request};
 
 /// Write a marker into the recording
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -14,6 +15,7 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
-    let _ = (args, globals);
-    Err(failed("'mark' is not built yet"))
+    let request = Request::Mark { text: args.text.clone() };
+    control::ask(&globals.places()?.socket(), &request, control::PATIENCE * 5)?;
+    Ok(ExitCode::SUCCESS)
 }

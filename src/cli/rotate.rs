@@ -2,14 +2,15 @@
 
 use std::process::ExitCode;
 
-use super::{Globals, failed};
+use super::Globals;
+use crate::recorder::control::{self, Request};
 
 /// Close the open segment now and begin the next
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct Args {}
 
 /// Runs the command.
-pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
-    let _ = (args, globals);
-    Err(failed("'rotate' is not built yet"))
+pub fn run(_: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
+    control::ask(&globals.places()?.socket(), &Request::Rotate {}, control::PATIENCE * 5)?;
+    Ok(ExitCode::SUCCESS)
 }
