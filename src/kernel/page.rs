@@ -1,0 +1,219 @@
+//! Sub-buffers: their geometry (from `events/header_page`) and the header in front of each one's records.
+//!
+//! A sub-buffer is what one read of `trace_pipe_raw` gives. The layout is that of the *instance*, read after
+//! its sub-buffer size was set. Looks at bytes only; walking the records is [`super::records`]'s part.
+
+use super::format::{FormatError, parse_field};
+
+/// Where things stand in a sub-buffer of one instance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageLayout {
+    timestamp_at: usize,
+    commit_at: usize,
+    commit_size: usize,
+    data_at: usize,
+    size: usize,
+}
+
+impl PageLayout {
+    /// What nearly every 64-bit kernel has: 4 KiB, 8-byte time, 8-byte commit word, data from 16.
+    pub const USUAL: PageLayout = PageLayout::of_size(4096);
+
+    /// The 64-bit layout for another sub-buffer size in bytes (at least 32).
+    pub const fn of_size(size: usize) -> PageLayout {
+        PageLayout {
+            timestamp_at: 0,
+            commit_at: 8,
+            commit_size: 8,
+            data_at: 16,
+            size: if size < 32 { 32 } else { size },
+        }
+    }
+
+    /// Parses the text of the instance's `events/header_page`.
+    pub fn parse(text: &str) -> Result<PageLayout, FormatError> {
+        let fields: Vec<_> =
+            text.lines().filter_map(|l| l.trim().strip_prefix("field:")).filter_map(parse_field).collect();
+        let find = |name| fields.iter().find(|f| f.name == name).ok_or(FormatError::Missing(name));
+        let (timestamp, commit, data) = (find("timestamp")?, find("commit")?, find("data")?);
+        let size = data.offset.checked_add(data.size).filter(|s| *s <= MAX_SUB_BUFFER);
+        let fits = |end: usize| end <= data.offset;
+        match (timestamp.size, commit.size, size) {
+            (8, commit_size @ (4 | 8), Some(size))
+                if data.size >= 8 && fits(timestamp.offset + 8) && fits(commit.offset + commit_size) =>
+            {
+                Ok(PageLayout {
+                    timestamp_at: timestamp.offset,
+                    commit_at: commit.offset,
+                    commit_size,
+                    data_at: data.offset,
+                    size,
+                })
+            }
+            _ => Err(FormatError::Line { line: 1, text: text.chars().take(200).collect() }),
+        }
+    }
+
+    /// Bytes of one sub-buffer, header included: what to read at once.
+    pub fn sub_buffer_size(&self) -> usize {
+        self.size
+    }
+
+    /// Bytes in front of the records.
+    pub fn header_size(&self) -> usize {
+        self.data_at
+    }
+
+    /// Bytes of the kernel's `unsigned long` (and `local_t`): 8, or 4 on a 32-bit kernel.
+    pub fn long_size(&self) -> usize {
+        self.commit_size
+    }
+
+    pub(super) fn timestamp_at(&self) -> usize {
+        self.timestamp_at
+    }
+
+    pub(super) fn commit_at(&self) -> usize {
+        self.commit_at
+    }
+}
+
+/// The kernel caps sub-buffers at 128 pages of 64 KiB; anything larger is a misread file.
+const MAX_SUB_BUFFER: usize = 128 * 64 * 1024;
+
+/// Events lost between the previous sub-buffer of this CPU and this one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Missed {
+    /// None.
+    #[default]
+    None,
+    /// Some; how many the page had no room to say (normal after a wrap, `stats` knows).
+    Some,
+    /// This many.
+    Count(u64),
+}
+
+impl Missed {
+    /// True if events were lost.
+    pub fn any(self) -> bool {
+        self != Missed::None
+    }
+}
+
+/// The header of one sub-buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageHeader {
+    /// Time from which the first record's delta counts, ns of the instance's clock.
+    pub timestamp: u64,
+    /// Bytes of records that follow the header.
+    pub len: usize,
+    /// Loss in front of this sub-buffer.
+    pub missed: Missed,
+}
+
+/// RB_MISSED_EVENTS and RB_MISSED_STORED of kernel/trace/ring_buffer.c.
+pub(super) const MISSED_EVENTS: u32 = 1 << 31;
+pub(super) const MISSED_STORED: u32 = 1 << 30;
+
+impl PageHeader {
+    /// Reads the header of `page`, which may be shorter than a whole sub-buffer.
+    pub fn read(layout: &PageLayout, page: &[u8]) -> Result<PageHeader, AbiError> {
+        let timestamp = read_u64(page, layout.timestamp_at).ok_or(AbiError::PartialPageRead)?;
+        // Only the low half counts: old kernels add the flags as a negative int, which sets all upper bits too.
+        let commit = match layout.commit_size {
+            8 => read_u64(page, layout.commit_at).map(|c| c as u32),
+            _ => read_u32(page, layout.commit_at),
+        }
+        .ok_or(AbiError::PartialPageRead)?;
+        let len = (commit & !(MISSED_EVENTS | MISSED_STORED)) as usize;
+        let room = page.len().min(layout.size).checked_sub(layout.data_at).ok_or(AbiError::PartialPageRead)?;
+        if len > room {
+            let whole = len <= layout.size - layout.data_at;
+            return Err(if whole { AbiError::PartialPageRead } else { AbiError::InvalidPageHeader });
+        }
+        let count_at = layout.data_at + len;
+        let missed = match (commit & MISSED_EVENTS != 0, commit & MISSED_STORED != 0) {
+            (false, _) => Missed::None,
+            (true, false) => Missed::Some,
+            (true, true) => {
+                let count = match layout.commit_size {
+                    8 => read_u64(page, count_at),
+                    _ => read_u32(page, count_at).map(u64::from),
+                };
+                count.map_or(Missed::Some, Missed::Count)
+            }
+        };
+        Ok(PageHeader { timestamp, len, missed })
+    }
+}
+
+/// What is wrong with a sub-buffer. Names and numbers are those of Perfetto's `FtraceParseStatus`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum AbiError {
+    /// The read failed in a way that is not expected.
+    #[error("the ring buffer could not be read")]
+    UnexpectedReadError,
+    /// Fewer bytes than the header promises.
+    #[error("the sub-buffer was read in part only")]
+    PartialPageRead,
+    /// The header promises more than a sub-buffer holds.
+    #[error("the sub-buffer's header is not valid")]
+    InvalidPageHeader,
+    /// A record's first word is cut off.
+    #[error("a record's header is cut off")]
+    ShortEventHeader,
+    /// A padding record's length is cut off.
+    #[error("a padding record is cut off")]
+    ShortPaddingLength,
+    /// A padding record reaches beyond the sub-buffer or has no length.
+    #[error("a padding record's length is not valid")]
+    InvalidPaddingLength,
+    /// A time extend is cut off.
+    #[error("a time extend is cut off")]
+    ShortTimeExtend,
+    /// An absolute time stamp is cut off.
+    #[error("an absolute time stamp is cut off")]
+    ShortTimeStamp,
+    /// A long record's length is cut off.
+    #[error("a long record's length is cut off")]
+    ShortDataLength,
+    /// A long record has no length (a sub-buffer that turned to zeros).
+    #[error("a record has length zero")]
+    ZeroDataLength,
+    /// A record has no room for the id of its event.
+    #[error("a record has no room for its event id")]
+    ShortEventId,
+    /// A record reaches beyond the sub-buffer's data.
+    #[error("a record reaches beyond the sub-buffer")]
+    EndOverflow,
+}
+
+impl AbiError {
+    /// The number of `FtraceParseStatus` (perfetto, protos/perfetto/common/ftrace_descriptor and ftrace_stats).
+    pub fn status(self) -> i32 {
+        match self {
+            AbiError::UnexpectedReadError => 2,
+            AbiError::PartialPageRead => 3,
+            AbiError::InvalidPageHeader => 4,
+            AbiError::ShortEventHeader => 5,
+            AbiError::ShortPaddingLength => 7,
+            AbiError::InvalidPaddingLength => 8,
+            AbiError::ShortTimeExtend => 9,
+            AbiError::ShortTimeStamp => 10,
+            AbiError::ShortDataLength => 11,
+            AbiError::ZeroDataLength => 12,
+            AbiError::ShortEventId => 14,
+            AbiError::EndOverflow => 15,
+        }
+    }
+}
+
+#[inline]
+pub(super) fn read_u32(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+#[inline]
+pub(super) fn read_u64(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
+}

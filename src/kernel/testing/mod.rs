@@ -1,0 +1,10 @@
+//! Stand-ins for the kernel: a page writer, event records and a fake tracefs tree.
+//!
+//! For tests, benches and fuzz targets of this crate only; no promise of stability, and nothing at run
+//! time uses it. Built always, so that integration tests and benches can.
+
+mod events;
+mod page_writer;
+
+pub use events::{Kernel, SwitchRecord, WakingRecord};
+pub use page_writer::PageWriter;
