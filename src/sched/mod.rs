@@ -9,5 +9,7 @@
 
 pub mod event;
 pub mod fold;
+pub mod order;
 pub mod state;
 pub mod summary;
+pub mod threads;

@@ -1,0 +1,194 @@
+//! Merges the events of several CPUs into one sequence by time.
+//!
+//! Events of one CPU arrive in time order, those of different CPUs do not: the recorder writes CPU after CPU.
+//! [`TimeOrder`] holds events back until a watermark ([`Item::CompleteThrough`]) says that nothing older is to
+//! come, then gives them out by time; events at the same instant keep the order of their CPU, and between CPUs
+//! the lower id goes first, so that the result does not depend on arrival. Never drops an event: one that comes
+//! after its time was passed is given out at once, moved to the present, and counted.
+
+use super::event::{Event, Item};
+use std::collections::{BTreeMap, VecDeque};
+
+/// CPU ids beyond this are damage, not hardware (the kernel's own limit is 8192).
+pub const MAX_CPUS: u32 = 1 << 16;
+
+/// Counts of what was out of order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct OrderStats {
+    /// Events that came after their time was passed; given out at the then present instant.
+    pub late: u64,
+    /// The furthest any of them was moved, ns.
+    pub late_max: u64,
+    /// Events older than their predecessor on the same CPU, put into place.
+    pub disordered: u64,
+    /// Times the buffer was full before a watermark came.
+    pub forced: u64,
+}
+
+/// Reorders by time; see the module.
+#[derive(Debug)]
+pub struct TimeOrder {
+    cpus: BTreeMap<u32, VecDeque<Event>>,
+    /// Timed items that belong to no CPU's sequence: key (instant, events at it first?, arrival).
+    others: BTreeMap<(u64, bool, u64), Item>,
+    arrivals: u64,
+    held: usize,
+    max_held: usize,
+    emitted: u64,
+    stats: OrderStats,
+}
+
+impl Default for TimeOrder {
+    fn default() -> Self {
+        Self::new(4 << 20)
+    }
+}
+
+impl TimeOrder {
+    /// Holds back at most `max_held` items (about 100 bytes each). Traces without watermarks (foreign ones) lean
+    /// on this alone: when it is full, the oldest quarter is given out.
+    pub fn new(max_held: usize) -> Self {
+        TimeOrder {
+            cpus: BTreeMap::new(),
+            others: BTreeMap::new(),
+            arrivals: 0,
+            held: 0,
+            max_held: max_held.max(16),
+            emitted: 0,
+            stats: OrderStats::default(),
+        }
+    }
+
+    /// What was out of order so far.
+    pub fn stats(&self) -> OrderStats {
+        self.stats
+    }
+
+    /// Items held back now.
+    pub fn held(&self) -> usize {
+        self.held
+    }
+
+    /// Takes one item; calls `out` for every item whose turn has come.
+    pub fn push(&mut self, item: Item, out: &mut impl FnMut(&Item)) {
+        match item {
+            Item::Event(event) => self.event(event, out),
+            Item::CompleteThrough { ts } => {
+                self.release(ts, out);
+                out(&Item::CompleteThrough { ts });
+            }
+            // A loss belongs where the known events end; unknown (0) means here and now.
+            Item::Loss(loss) if loss.from > 0 => self.timed(loss.from, true, item, out),
+            Item::Gap { from, .. } => self.timed(from, true, item, out),
+            Item::CpuState { ts, .. } | Item::ThreadState { ts, .. } | Item::CpuOnline { ts, .. } => {
+                self.timed(ts, false, item, out);
+            }
+            Item::Counter { ts, .. } => self.timed(ts, false, item, out),
+            Item::Thread(fact) if fact.ts > 0 => self.timed(fact.ts, false, item, out),
+            other => out(&other),
+        }
+        if self.held > self.max_held {
+            self.stats.forced += 1;
+            let target = self.max_held - self.max_held / 4;
+            self.release_until(u64::MAX, target, out);
+        }
+    }
+
+    /// The end of the data: gives out everything held.
+    pub fn flush(&mut self, out: &mut impl FnMut(&Item)) {
+        self.release_until(u64::MAX, 0, out);
+    }
+
+    fn event(&mut self, mut event: Event, out: &mut impl FnMut(&Item)) {
+        if event.ts < self.emitted {
+            self.stats.late += 1;
+            self.stats.late_max = self.stats.late_max.max(self.emitted - event.ts);
+            event.ts = self.emitted;
+            // It must not overtake older ones of its own CPU that are still held at this very instant.
+            if self.cpus.get(&event.cpu).and_then(VecDeque::front).is_none_or(|f| f.ts > event.ts) {
+                out(&Item::Event(event));
+                return;
+            }
+        }
+        let queue = self.cpus.entry(event.cpu).or_default();
+        self.held += 1;
+        if queue.back().is_none_or(|b| b.ts <= event.ts) {
+            queue.push_back(event);
+        } else {
+            self.stats.disordered += 1;
+            let at = queue.partition_point(|e| e.ts <= event.ts);
+            queue.insert(at, event);
+        }
+    }
+
+    fn timed(&mut self, ts: u64, after_events: bool, item: Item, out: &mut impl FnMut(&Item)) {
+        if ts < self.emitted {
+            out(&item);
+            return;
+        }
+        self.others.insert((ts, after_events, self.arrivals), item);
+        self.arrivals += 1;
+        self.held += 1;
+    }
+
+    fn release(&mut self, watermark: u64, out: &mut impl FnMut(&Item)) {
+        self.release_until(watermark, 0, out);
+        self.emitted = self.emitted.max(watermark);
+    }
+
+    /// Gives out, by time, what is before `watermark`, until only `keep` items are held.
+    fn release_until(&mut self, watermark: u64, keep: usize, out: &mut impl FnMut(&Item)) {
+        while self.held > keep {
+            let (mut first, mut second) = (None::<(u64, u32)>, u64::MAX);
+            for (&cpu, queue) in &self.cpus {
+                let Some(head) = queue.front() else { continue };
+                match first {
+                    Some((ts, _)) if head.ts >= ts => second = second.min(head.ts),
+                    _ => {
+                        second = first.map_or(second, |f| second.min(f.0));
+                        first = Some((head.ts, cpu));
+                    }
+                }
+            }
+            let other = self.others.first_key_value().map(|(k, _)| (k.0, k.1));
+            if let Some((ts, after)) = other {
+                let due = first.is_none_or(|(head, _)| ts < head || (ts == head && !after));
+                if due {
+                    if ts >= watermark && watermark != u64::MAX {
+                        return;
+                    }
+                    if let Some((_, item)) = self.others.pop_first() {
+                        self.held -= 1;
+                        self.emitted = self.emitted.max(ts);
+                        out(&item);
+                    }
+                    continue;
+                }
+                second = second.min(ts);
+            }
+            let Some((head, cpu)) = first else { return };
+            if head >= watermark && watermark != u64::MAX {
+                return;
+            }
+            self.run(cpu, second, watermark, keep, out);
+        }
+    }
+
+    /// Gives out the run of one CPU's events that all stand before the next other one.
+    fn run(&mut self, cpu: u32, until: u64, watermark: u64, keep: usize, out: &mut impl FnMut(&Item)) {
+        let Some(queue) = self.cpus.get_mut(&cpu) else { return };
+        let mut first = true;
+        while let Some(event) = queue.front() {
+            let due = first || event.ts < until;
+            if !due || self.held <= keep || (event.ts >= watermark && watermark != u64::MAX) {
+                break;
+            }
+            first = false;
+            let event = *event;
+            queue.pop_front();
+            self.held -= 1;
+            self.emitted = event.ts;
+            out(&Item::Event(event));
+        }
+    }
+}
