@@ -454,9 +454,9 @@ impl Folder {
         let live = &mut self.live[prev as usize];
         live.last_cpu = Some(cpu);
         if pushed_off {
-            let raced = live.pending.filter(|w| {
-                !state.contains(TaskState::PREEMPTED) && ts.saturating_sub(w.ts) <= WAKE_RACE_NS
-            });
+            let raced = live
+                .pending
+                .filter(|w| !state.contains(TaskState::PREEMPTED) && ts.saturating_sub(w.ts) <= WAKE_RACE_NS);
             live.pending = None;
             interval.state = ThreadNow::Preempted;
             interval.preemptor = (next != IDLE && next != prev).then_some(next);
@@ -553,14 +553,7 @@ impl Folder {
         }
     }
 
-    fn become_ready(
-        &mut self,
-        ts: u64,
-        utid: Utid,
-        wake: PendingWake,
-        target: Option<u32>,
-        sink: &mut impl Sink,
-    ) {
+    fn become_ready(&mut self, ts: u64, utid: Utid, wake: PendingWake, target: Option<u32>, sink: &mut impl Sink) {
         self.close_any(ts, utid, sink);
         let mut interval = Interval::new(self.take_row(), utid, ts, ThreadNow::Runnable);
         interval.waker = wake.waker;

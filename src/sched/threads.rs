@@ -234,11 +234,7 @@ impl Threads {
         }
         let utid = self.begin(tid);
         let creators = creator.and_then(|u| self.get(u)).and_then(|t| t.upid);
-        let upid = if clone_flags & CLONE_THREAD != 0 {
-            creators
-        } else {
-            Some(self.fork(ts, tid, name, creators))
-        };
+        let upid = if clone_flags & CLONE_THREAD != 0 { creators } else { Some(self.fork(ts, tid, name, creators)) };
         let life = &mut self.threads[utid as usize];
         life.start = Some(ts);
         life.born_here = true;
