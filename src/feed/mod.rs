@@ -1,7 +1,7 @@
 //! From files to the model: loads a window, or follows the growing segment.
 //!
 //! [`load`] reads any mix of stores, segments, snapshots and foreign Perfetto traces (plain, gzip, zstd), only the zstd
-//! frames the window needs, and pushes what they say through time order and fold into a [`Sink`]. [`Tail`] gives the
+//! frames the window needs, and pushes what they say through time order into a [`Consumer`] (a model, or a fold with a sink). [`Tail`] gives the
 //! same for a recording that still grows. Decompression runs on all cores; decoding and folding keep one order, so that
 //! loading twice gives the same row numbers. Nothing here keeps intervals or draws anything.
 
@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use crate::names::NameTable;
-use crate::sched::fold::Sink;
+use crate::sched::fold::Consumer;
 use crate::sched::summary::Window;
 use crate::time::ClockMap;
 
@@ -78,10 +78,10 @@ pub fn survey(paths: &[PathBuf]) -> Result<Survey, FeedError> {
 }
 
 /// Loads what `paths` say about `window` (all, if `None`) into `sink`.
-pub fn load<S: Sink>(
+pub fn load<C: Consumer>(
     paths: &[PathBuf],
     window: Option<Window>,
-    sink: &mut S,
+    sink: &mut C,
     progress: OnProgress,
 ) -> Result<Loaded, FeedError> {
     let _ = (window, sink, progress(Progress::default()));
@@ -115,7 +115,7 @@ impl Tail {
     }
 
     /// Reads on, at most some tens of milliseconds' worth of work; never waits.
-    pub fn advance<S: Sink>(&mut self, sink: &mut S) -> Result<Advance, FeedError> {
+    pub fn advance<C: Consumer>(&mut self, sink: &mut C) -> Result<Advance, FeedError> {
         let _ = sink;
         Ok(Advance::default())
     }

@@ -112,6 +112,15 @@ pub trait Sink {
     fn wake(&mut self, ts: u64, waker: Option<Utid>, wakee: Utid, target_cpu: u32) {
         let _ = (ts, waker, wakee, target_cpu);
     }
+    /// Every event, in time order, once it is folded; `emitter` is the life that wrote it, as recorded or since it ran on
+    /// that CPU, if known.
+    fn event(&mut self, event: &Event, emitter: Option<Utid>) {
+        let _ = (event, emitter);
+    }
+    /// Everything else the trace says (facts, clocks, losses, gaps, metadata), in the order it is met.
+    fn fact(&mut self, item: &Item) {
+        let _ = item;
+    }
     /// Thread `utid` (kernel id `tid`) is seen for the first time.
     fn new_thread(&mut self, utid: Utid, tid: Tid) {
         let _ = (utid, tid);
@@ -128,6 +137,40 @@ pub trait Sink {
 
 /// A sink that wants nothing.
 impl Sink for () {}
+
+/// Takes a trace item by item in time order: what the feed pushes into.
+pub trait Consumer {
+    /// The next item in time order.
+    fn item(&mut self, item: &Item);
+    /// The data ends here.
+    fn end(&mut self) {}
+}
+
+/// A [`Folder`] and the [`Sink`] it tells: the plain way to consume a trace.
+#[derive(Debug, Default)]
+pub struct Folding<S> {
+    /// The fold; has the lives of threads once the data ended.
+    pub folder: Folder,
+    /// What it tells.
+    pub sink: S,
+}
+
+impl<S: Sink> Folding<S> {
+    /// A fresh fold into `sink`.
+    pub fn new(sink: S) -> Self {
+        Folding { folder: Folder::new(), sink }
+    }
+}
+
+impl<S: Sink> Consumer for Folding<S> {
+    fn item(&mut self, item: &Item) {
+        self.folder.push(item, &mut self.sink);
+    }
+
+    fn end(&mut self) {
+        self.folder.finish(&mut self.sink);
+    }
+}
 
 /// Counts of what did not fit together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -160,7 +203,6 @@ struct Live {
     /// Ready on this CPU's queue.
     queued: Option<u32>,
     last_blocked: Option<u32>,
-    told: bool,
 }
 
 /// What one CPU is doing now.
@@ -290,8 +332,17 @@ impl Folder {
 
     /// Takes the next item in time order.
     pub fn push(&mut self, item: &Item, sink: &mut impl Sink) {
+        if let Item::Event(event) = item {
+            self.event(event, sink);
+            return;
+        }
+        self.fact(item, sink);
+        sink.fact(item);
+    }
+
+    fn fact(&mut self, item: &Item, sink: &mut impl Sink) {
         match item {
-            Item::Event(event) => self.event(event, sink),
+            Item::Event(_) => {}
             Item::Loss(loss) => self.loss(loss, sink),
             Item::CompleteThrough { ts } => self.now = self.now.max(*ts),
             Item::Process(fact) => {
@@ -352,6 +403,7 @@ impl Folder {
         self.first_ts.get_or_insert(event.ts);
         let cpu = self.cpu_mut(event.cpu);
         cpu.covered_since.get_or_insert(event.ts);
+        let ran = cpu.running;
         match &event.kind {
             EventKind::Switch(switch) => self.switch(event, switch, sink),
             EventKind::Waking(wake) => self.waking(event, wake, sink),
@@ -398,6 +450,7 @@ impl Folder {
             | EventKind::Other { .. } => {}
         }
         self.cpus[event.cpu as usize].last_ts = event.ts;
+        sink.event(event, event.emitter.map_or(ran, |tid| self.threads.utid_of(tid)));
     }
 
     fn switch(&mut self, event: &Event, switch: &Switch, sink: &mut impl Sink) {
@@ -823,7 +876,7 @@ impl Folder {
             }
             sink.interval(&open);
         }
-        self.live[utid as usize] = Live { told: true, ..Live::default() };
+        self.live[utid as usize] = Live::default();
     }
 
     fn enqueue(&mut self, ts: u64, utid: Utid, cpu: u32, sink: &mut impl Sink) {
