@@ -1,0 +1,130 @@
+//! What can go wrong with files, in words that name the file, the cause and the mend.
+
+use super::footer::FormatVersion;
+use super::lock::Holder;
+use crate::names::printable;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Everything the store reports. Paths are shown with control characters escaped.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// A system call failed.
+    #[error("cannot {what} {}: {source}", shown(path))]
+    Io {
+        /// The verb: "open", "write", "rename", …
+        what: &'static str,
+        /// On which file or folder.
+        path: PathBuf,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// The disk (or the quota) is full. The file was cut back to its last whole frame; writing can be tried again.
+    #[error("no space left while writing {}: free some space, or lower store.max_size or snapshot count", shown(path))]
+    NoSpace {
+        /// The file being written.
+        path: PathBuf,
+    },
+    /// Part of a file is not what was written.
+    #[error("{}: {damage}", shown(path))]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Where and what.
+        damage: Damage,
+    },
+    /// The file was written by a later dashcam whose format this one cannot know.
+    #[error(
+        "{}: format {found} is newer than this dashcam reads ({}.x): use a newer dashcam",
+        shown(path),
+        FormatVersion::CURRENT.major
+    )]
+    NewerFormat {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        found: FormatVersion,
+    },
+    /// Another recorder writes into this store.
+    #[error("{} is in use by {holder}: stop that recorder, or record elsewhere with --dir", shown(path))]
+    Locked {
+        /// The store.
+        path: PathBuf,
+        /// Who has it.
+        holder: Holder,
+    },
+    /// There is no store here.
+    #[error("{} is not a dashcam store: it has no segments/ folder; name another with --dir", shown(path))]
+    NoStore {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The asked window holds nothing.
+    #[error("nothing was recorded between boot clock {from} and {to} ns in {}", shown(path))]
+    EmptyWindow {
+        /// The store.
+        path: PathBuf,
+        /// Asked begin, ns on CLOCK_BOOTTIME.
+        from: u64,
+        /// Asked end, ns on CLOCK_BOOTTIME.
+        to: u64,
+    },
+}
+
+impl StoreError {
+    /// Wraps the answer of a system call; a full disk or quota becomes [`StoreError::NoSpace`].
+    pub(super) fn io(what: &'static str, path: &Path, source: io::Error) -> Self {
+        match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreError::NoSpace { path: path.to_owned() },
+            _ => StoreError::Io { what, path: path.to_owned(), source },
+        }
+    }
+
+    pub(super) fn damaged(path: &Path, offset: u64, kind: DamageKind) -> Self {
+        StoreError::Damaged { path: path.to_owned(), damage: Damage { offset, kind } }
+    }
+
+    /// True when trying again later can succeed without anybody changing the request.
+    pub fn is_full(&self) -> bool {
+        matches!(self, StoreError::NoSpace { .. })
+    }
+}
+
+/// Where a file stops being whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("damaged at byte {offset}: {kind}")]
+pub struct Damage {
+    /// Byte offset in the file of the first zstd frame that is not whole.
+    pub offset: u64,
+    /// What is wrong there.
+    pub kind: DamageKind,
+}
+
+/// What is wrong with the bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum DamageKind {
+    /// The file ends inside a zstd frame.
+    #[error("the file ends inside a zstd frame")]
+    Cut,
+    /// No zstd frame starts here.
+    #[error("no zstd frame starts here")]
+    NotAFrame,
+    /// The zstd frame does not decompress.
+    #[error("the zstd frame does not decompress")]
+    Corrupt,
+    /// The content does not match the checksum.
+    #[error("wrong checksum")]
+    Checksum,
+    /// The frame claims more content than the limit.
+    #[error("the zstd frame claims more than {} MiB of content", super::frame::MAX_RAW >> 20)]
+    TooLarge,
+    /// The footer contradicts itself or the file.
+    #[error("the footer does not fit the file")]
+    Footer,
+}
+
+/// A path as text that is safe on a terminal.
+pub(super) fn shown(path: &Path) -> String {
+    printable(path.as_os_str().as_bytes())
+}

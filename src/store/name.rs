@@ -1,0 +1,181 @@
+//! File names: `20261130T115500Z-000042.pftrace.zst`, with a label for snapshots, with `.part` while growing.
+//!
+//! The time is UTC and only for people; order and identity are the sequence number's, which is never
+//! reused, so names cannot collide when the wall clock goes back. Knows nothing about what is in a file.
+
+use std::fmt;
+
+/// Longest label kept, bytes. A file name may have 255 (NAME_MAX), the rest of ours takes 46.
+const MAX_LABEL: usize = 80;
+const SUFFIX: &str = ".pftrace.zst";
+const PART: &str = ".part";
+
+/// The parts of a file name.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct SegmentName {
+    /// Begin as the wall clock had it, whole seconds since 1970, UTC.
+    pub start: i64,
+    /// Never reused within a store.
+    pub sequence: u64,
+    /// Snapshots: the label as it stands in the name; `None` for segments.
+    pub label: Option<String>,
+    /// Still growing, or left by a dead recorder.
+    pub part: bool,
+}
+
+impl SegmentName {
+    /// Name of a growing segment that begins at `real_ns` (CLOCK_REALTIME).
+    pub fn growing(real_ns: u64, sequence: u64) -> Self {
+        SegmentName { start: seconds(real_ns), sequence, label: None, part: true }
+    }
+
+    /// Name of a snapshot being written; the label is made safe (see [`safe_label`]).
+    pub fn snapshot(real_ns: u64, sequence: u64, label: &str) -> Self {
+        SegmentName { start: seconds(real_ns), sequence, label: Some(safe_label(label)), part: true }
+    }
+
+    /// The same, whole.
+    pub fn finished(&self) -> Self {
+        SegmentName { part: false, ..self.clone() }
+    }
+
+    /// Reads a file name; `None` if it is not one of ours.
+    pub fn parse(name: &str) -> Option<Self> {
+        let (name, part) = name.strip_suffix(PART).map_or((name, false), |n| (n, true));
+        let (start, rest) = name.strip_suffix(SUFFIX)?.split_once('-')?;
+        let (number, label) = rest.split_once('-').map_or((rest, None), |(n, l)| (n, Some(l)));
+        if number.len() < 6 || !number.bytes().all(|b| b.is_ascii_digit()) || label == Some("") {
+            return None;
+        }
+        Some(SegmentName {
+            start: parse_start(start)?,
+            sequence: number.parse().ok()?,
+            label: label.map(str::to_owned),
+            part,
+        })
+    }
+}
+
+impl fmt::Display for SegmentName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let at = jiff::Timestamp::from_second(self.start).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+        write!(f, "{}-{:06}", at.strftime("%Y%m%dT%H%M%SZ"), self.sequence)?;
+        if let Some(label) = &self.label {
+            write!(f, "-{label}")?;
+        }
+        f.write_str(SUFFIX)?;
+        f.write_str(if self.part { PART } else { "" })
+    }
+}
+
+fn seconds(real_ns: u64) -> i64 {
+    (real_ns / 1_000_000_000) as i64 // u64 ns fit i64 seconds
+}
+
+/// `20261130T115500Z`, nothing looser, so that parsing and printing are inverse.
+fn parse_start(text: &str) -> Option<i64> {
+    let bytes = text.as_bytes();
+    if bytes.len() != 16 || bytes[8] != b'T' || bytes[15] != b'Z' {
+        return None;
+    }
+    let number = |from: usize, to: usize| -> Option<i16> {
+        let digits = &bytes[from..to];
+        digits.iter().all(u8::is_ascii_digit).then(|| digits.iter().fold(0, |n, d| n * 10 + i16::from(d - b'0')))
+    };
+    let small = |from, to| number(from, to).and_then(|n| i8::try_from(n).ok());
+    let date = jiff::civil::DateTime::new(
+        number(0, 4)?,
+        small(4, 6)?,
+        small(6, 8)?,
+        small(9, 11)?,
+        small(11, 13)?,
+        small(13, 15)?,
+        0,
+    );
+    Some(date.ok()?.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp().as_second())
+}
+
+/// A label that can stand in a file name and cannot leave its folder: separators, control characters, blanks and
+/// what a shell would ask quotes for become `_`, leading dots and dashes go, and length is cut at a
+/// character. An empty rest becomes `snapshot`.
+pub fn safe_label(label: &str) -> String {
+    let mut out = String::new();
+    for c in label.trim().chars() {
+        let keep = c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | '+' | '=' | '@' | '%' | ',' | ':');
+        let c = if keep { c } else { '_' };
+        if out.len() + c.len_utf8() > MAX_LABEL {
+            break;
+        }
+        if !(out.is_empty() && matches!(c, '.' | '-')) {
+            out.push(c);
+        }
+    }
+    let out = out.trim_end_matches('_');
+    if out.trim_matches('_').is_empty() { "snapshot".to_owned() } else { out.to_owned() }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// 2026-11-30T11:55:00Z (`date -u -d @1796039700`).
+    const START: u64 = 1_796_039_700;
+
+    #[test]
+    fn names_read_as_the_design_says() {
+        let n = SegmentName::growing(START * 1_000_000_000 + 999_999_999, 42);
+        assert_eq!(n.to_string(), "20261130T115500Z-000042.pftrace.zst.part");
+        assert_eq!(n.finished().to_string(), "20261130T115500Z-000042.pftrace.zst");
+        let s = SegmentName::snapshot(START * 1_000_000_000, 1_234_567, "p99 alert");
+        assert_eq!(s.finished().to_string(), "20261130T115500Z-1234567-p99_alert.pftrace.zst");
+        assert_eq!(SegmentName::parse(&s.to_string()), Some(s));
+    }
+
+    #[test]
+    fn foreign_names_are_not_ours() {
+        for name in [
+            "",
+            "a.pftrace.zst",
+            "20261130T115500Z-000042.pftrace",
+            "20261130T115500Z-42.pftrace.zst",
+            "20261330T115500Z-000042.pftrace.zst",
+            "20261130T115500Z-000042-.pftrace.zst",
+            "20261130T115500Z-+00042.pftrace.zst",
+            "2026113éT11550Z-000042.pftrace.zst",
+            "20261130T115500Z-99999999999999999999999.pftrace.zst",
+        ] {
+            assert_eq!(SegmentName::parse(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn labels_cannot_leave_the_folder() {
+        assert_eq!(safe_label("../../etc/passwd"), "_.._etc_passwd");
+        assert_eq!(safe_label("/etc"), "_etc");
+        assert_eq!(safe_label("..."), "snapshot");
+        assert_eq!(safe_label("--last"), "last");
+        assert_eq!(safe_label("a\nb\u{1b}[2J\0c"), "a_b__2J_c");
+        assert_eq!(safe_label(""), "snapshot");
+        assert_eq!(safe_label("慢い"), "慢い");
+        assert_eq!(safe_label(&"é".repeat(100)), "é".repeat(40));
+    }
+
+    proptest! {
+        #[test]
+        fn any_label_gives_one_path_component_that_parses_back(label in any::<String>(), seq in any::<u32>()) {
+            let n = SegmentName::snapshot(START * 1_000_000_000, u64::from(seq), &label);
+            let text = n.to_string();
+            prop_assert!(text.len() <= 255 && !text.contains('/') && !text.chars().any(char::is_control));
+            prop_assert_eq!(SegmentName::parse(&text), Some(n));
+        }
+
+        #[test]
+        fn any_text_parses_or_not_and_what_parses_prints_back(text in "[0-9TZ.a-z-]{0,60}") {
+            if let Some(n) = SegmentName::parse(&text) {
+                prop_assert_eq!(SegmentName::parse(&n.to_string()), Some(n));
+            }
+        }
+    }
+}

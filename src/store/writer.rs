@@ -1,0 +1,237 @@
+//! Makes one segment: `.part` while growing, whole frames only, footer and rename at its end.
+//!
+//! Each frame is one write at a known offset. When a write fails (full disk, I/O error) the file is cut back
+//! to its last whole frame and the error tells; the next frame can simply be tried again, so recording resumes
+//! by itself when space returns. Nothing here compresses, looks into a frame, or calls fsync unasked.
+
+use super::error::StoreError;
+use super::footer::{self, Footer, Summary, Totals};
+use super::index::{FrameEntry, FrameFacts};
+use super::layout::{FILE_MODE, Store, sync_dir};
+use super::name::SegmentName;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// What a writer needs of a file; a test's disk can misbehave.
+trait Disk: Send {
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
+    fn cut(&self, len: u64) -> io::Result<()>;
+    fn sync(&self) -> io::Result<()>;
+    fn share(&self) -> io::Result<File>;
+}
+
+impl Disk for File {
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        FileExt::write_at(self, bytes, offset)
+    }
+    fn cut(&self, len: u64) -> io::Result<()> {
+        self.set_len(len)
+    }
+    fn sync(&self) -> io::Result<()> {
+        self.sync_data()
+    }
+    fn share(&self) -> io::Result<File> {
+        self.try_clone()
+    }
+}
+
+/// A growing segment (or snapshot). Dropping it unfinished leaves the `.part` for [`super::recover`].
+pub struct SegmentWriter {
+    disk: Box<dyn Disk>,
+    path: PathBuf,
+    finished_path: PathBuf,
+    sequence: u64,
+    entries: Vec<FrameEntry>,
+    /// End of the last whole frame.
+    good: u64,
+    /// Bytes may stand behind `good` that a failed cut left there.
+    dirty: bool,
+    finished: bool,
+}
+
+/// A finished file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finished {
+    /// Where it is now.
+    pub path: PathBuf,
+    /// Its length.
+    pub bytes: u64,
+    /// Its number.
+    pub sequence: u64,
+}
+
+/// Flushes a growing file from another thread than the one that writes it.
+pub struct Syncer {
+    file: File,
+    path: PathBuf,
+}
+
+impl Syncer {
+    /// Brings what was written so far to the disk; may take long.
+    pub fn sync(&self) -> Result<(), StoreError> {
+        self.file.sync_data().map_err(|e| StoreError::io("sync", &self.path, e))
+    }
+}
+
+impl SegmentWriter {
+    /// Begins a segment whose wall-clock begin is `real_ns` (CLOCK_REALTIME), with a number of its own.
+    pub fn create(store: &Store, real_ns: u64) -> Result<Self, StoreError> {
+        let sequence = store.next_sequence()?;
+        Self::begin(&store.segments_dir(), &SegmentName::growing(real_ns, sequence))
+    }
+
+    /// Begins any file of the store under `name`, which must not exist.
+    pub(super) fn begin(dir: &Path, name: &SegmentName) -> Result<Self, StoreError> {
+        let path = dir.join(name.to_string());
+        let file = OpenOptions::new().read(true).write(true).create_new(true).mode(FILE_MODE).open(&path);
+        let file = file.map_err(|e| StoreError::io("create", &path, e))?;
+        Ok(Self::on(Box::new(file), dir, name))
+    }
+
+    fn on(disk: Box<dyn Disk>, dir: &Path, name: &SegmentName) -> Self {
+        SegmentWriter {
+            disk,
+            path: dir.join(name.to_string()),
+            finished_path: dir.join(name.finished().to_string()),
+            sequence: name.sequence,
+            entries: Vec::new(),
+            good: 0,
+            dirty: false,
+            finished: false,
+        }
+    }
+
+    /// Goes on with a file that is whole up to the end of `entries`; what stands behind is cut off.
+    pub(super) fn resume(
+        file: File,
+        dir: &Path,
+        name: &SegmentName,
+        entries: Vec<FrameEntry>,
+    ) -> Result<Self, StoreError> {
+        let mut writer = Self::on(Box::new(file), dir, name);
+        writer.good = entries.last().map_or(0, |e| e.offset + e.compressed);
+        writer.entries = entries;
+        writer.cut_back()?;
+        Ok(writer)
+    }
+
+    /// Appends one whole zstd frame with one write. `raw` is the length of its content.
+    ///
+    /// On [`StoreError::NoSpace`] or an I/O error the frame is not in the file and the file is whole
+    /// without it: count it as lost (or keep it) and go on.
+    pub fn write_frame(&mut self, frame: &[u8], raw: usize, facts: FrameFacts) -> Result<(), StoreError> {
+        self.append(frame)?;
+        let compressed = frame.len() as u64;
+        self.entries.push(FrameEntry { offset: self.good, compressed, raw: raw as u64, facts });
+        self.good += compressed;
+        Ok(())
+    }
+
+    /// Writes at the good end without moving it.
+    fn append(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
+        let mut done = 0;
+        while done < bytes.len() {
+            match self.disk.write_at(&bytes[done..], self.good + done as u64) {
+                Ok(0) => return self.failed(io::ErrorKind::WriteZero.into()),
+                Ok(n) => done += n,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return self.failed(e),
+            }
+        }
+        Ok(())
+    }
+
+    fn failed(&mut self, error: io::Error) -> Result<(), StoreError> {
+        self.dirty = true;
+        // A failed cut is tried again before the footer; until then the next frame overwrites the rest.
+        let _ = self.cut_back();
+        Err(StoreError::io("write", &self.path, error))
+    }
+
+    fn cut_back(&mut self) -> Result<(), StoreError> {
+        self.disk.cut(self.good).map_err(|e| StoreError::io("cut back", &self.path, e))?;
+        self.dirty = false;
+        Ok(())
+    }
+
+    /// Brings what was written so far to the disk; may take long, so not from a thread that must not block.
+    pub fn sync(&self) -> Result<(), StoreError> {
+        self.disk.sync().map_err(|e| StoreError::io("sync", &self.path, e))
+    }
+
+    /// A handle to do the same from another thread.
+    pub fn syncer(&self) -> Result<Syncer, StoreError> {
+        let file = self.disk.share().map_err(|e| StoreError::io("share", &self.path, e))?;
+        Ok(Syncer { file, path: self.path.clone() })
+    }
+
+    /// Ends the file: footer, fsync, rename, fsync of the folder. The index and the totals that follow from it (sequence, format,
+    /// events, loss) are put in here. Sends well to another thread, as the fsync may take long.
+    ///
+    /// On error the file is a whole `.part` without a footer; call again, or drop the writer
+    /// and leave the file to [`super::recover`].
+    pub fn finish(&mut self, totals: Totals, summary: Summary) -> Result<Finished, StoreError> {
+        self.close(totals, summary, true)
+    }
+
+    /// As [`SegmentWriter::finish`]; without `durable` nothing waits for the disk.
+    pub(super) fn close(&mut self, totals: Totals, summary: Summary, durable: bool) -> Result<Finished, StoreError> {
+        let done = |bytes| Finished { path: self.finished_path.clone(), bytes, sequence: self.sequence };
+        if self.finished {
+            return Ok(done(self.good));
+        }
+        let footer = Footer { totals: self.complete(totals), summary, frames: std::mem::take(&mut self.entries) };
+        let bytes = footer::encode(&footer, self.good);
+        self.entries = footer.frames;
+        if self.dirty {
+            self.cut_back()?;
+        }
+        self.append(&bytes)?;
+        if durable && let Err(e) = self.sync() {
+            self.cut_back()?;
+            return Err(e);
+        }
+        if let Err(e) = fs::rename(&self.path, &self.finished_path) {
+            self.cut_back()?;
+            return Err(StoreError::io("rename", &self.path, e));
+        }
+        self.finished = true;
+        self.good += bytes.len() as u64;
+        if durable && let Some(dir) = self.finished_path.parent() {
+            sync_dir(dir)?;
+        }
+        Ok(Finished { path: self.finished_path.clone(), bytes: self.good, sequence: self.sequence })
+    }
+
+    /// What follows from the index is taken from the index.
+    fn complete(&self, mut totals: Totals) -> Totals {
+        totals.format = footer::FormatVersion::CURRENT;
+        totals.sequence = self.sequence;
+        totals.events = self.entries.iter().fold(0, |n: u64, e| n.saturating_add(e.events()));
+        totals.loss = Default::default();
+        self.entries.iter().for_each(|e| totals.loss.merge(e.loss()));
+        totals
+    }
+
+    /// Where it grows.
+    pub fn path(&self) -> &Path {
+        if self.finished { &self.finished_path } else { &self.path }
+    }
+
+    /// Its number.
+    pub fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    /// Length of what is whole.
+    pub fn bytes(&self) -> u64 {
+        self.good
+    }
+
+    /// Frames written so far.
+    pub fn frames(&self) -> &[FrameEntry] {
+        &self.entries
+    }
+}
