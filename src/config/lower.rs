@@ -1,0 +1,55 @@
+//! The configuration in each lower layer's own words.
+
+use super::schema::{BlockedStacks, Config, Limit, Trigger};
+use crate::recorder::settings;
+
+impl Config {
+    /// What the recorder is told.
+    pub fn recorder(&self) -> settings::Settings {
+        settings::Settings {
+            capture: settings::Capture {
+                instance: self.capture.instance.clone(),
+                tracefs: None,
+                events: self.capture.events.clone(),
+                buffer_total: self.capture.buffer_total.0,
+                buffer_ram_share: self.capture.buffer_ram_share.0,
+                blocked: match self.capture.blocked {
+                    BlockedStacks::Uninterruptible => settings::Blocked::Uninterruptible,
+                    BlockedStacks::All => settings::Blocked::All,
+                    BlockedStacks::Off => settings::Blocked::Off,
+                },
+            },
+            store: settings::StoreSettings {
+                segment: self.store.segment.0,
+                // `check` keeps it within 1 to 19.
+                level: i32::try_from(self.store.compression_level).unwrap_or(3),
+                sync_interval: self.store.sync_interval.0,
+                max_age: self.store.keep_time.0,
+                max_bytes: self.store.keep_bytes.0,
+                min_free: self.store.keep_free.0,
+            },
+            snapshot_last: self.snapshot.last.0,
+            counters: settings::Counters {
+                interval: self.counters.interval.0,
+                sources: self.counters.sources.iter().map(|s| s.word().to_string()).collect(),
+            },
+            triggers: self.triggers.iter().map(trigger).collect(),
+        }
+    }
+}
+
+fn trigger(t: &Trigger) -> settings::Trigger {
+    settings::Trigger {
+        label: t.label.clone().unwrap_or_else(|| t.value.clone()),
+        value: t.value.clone(),
+        above: match t.above {
+            Limit::Span(span) => span.nanos() as f64,
+            // Counters of pressure are percent in the kernel's own files.
+            Limit::Share(share) => share.0 * 100.0,
+            Limit::Number(n) => n,
+        },
+        hold: t.hold.0,
+        cooldown: t.cooldown.0,
+        last: t.last.map(|s| s.0),
+    }
+}
