@@ -1,0 +1,372 @@
+//! One CPU's events as one `FtraceEventBundle`: scheduling events in Perfetto's compact columns, the rest in full.
+
+use super::event::EventEncoder;
+use crate::perfetto::wire::{self, put_bytes, put_key, put_uint, put_varint};
+use crate::perfetto::{SEQUENCE_ID, escape};
+use crate::sched::event::Loss;
+use std::hash::Hasher;
+
+/// Field numbers of `FtraceEventBundle.CompactSched` by column of [`BundleBuilder`].
+const COLUMN_FIELDS: [u32; COLUMNS] = [1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 12];
+const COLUMNS: usize = 11;
+const SWITCH_TS: usize = 0;
+const SWITCH_STATE: usize = 1;
+const SWITCH_PID: usize = 2;
+const SWITCH_PRIO: usize = 3;
+const SWITCH_COMM: usize = 4;
+const WAKING_TS: usize = 5;
+const WAKING_PID: usize = 6;
+const WAKING_CPU: usize = 7;
+const WAKING_PRIO: usize = 8;
+const WAKING_COMM: usize = 9;
+const WAKING_FLAGS: usize = 10;
+
+/// `TracePacket.SequenceFlags.SEQ_INCREMENTAL_STATE_CLEARED`: this packet's interned data does not build on earlier ones.
+const SEQ_INCREMENTAL_STATE_CLEARED: u64 = 1;
+
+/// Collects events of one CPU, in time order, and writes them as one packet.
+///
+/// All memory is reused from bundle to bundle. How many events make a bundle is the caller's choice: columns compress
+/// better the longer they are, and every name that occurs is written once a bundle.
+///
+/// Names are the kernel's 16 bytes; what follows the first NUL is not part of them.
+#[derive(Debug, Default)]
+pub struct BundleBuilder {
+    columns: [Vec<u8>; COLUMNS],
+    /// Timestamps in a column are differences to the one before, the first to 0.
+    last_switch: u64,
+    last_waking: u64,
+    names: Names,
+    /// Encoded `event` fields of the bundle.
+    events: Vec<u8>,
+    /// Encoded `InternedData.kernel_symbols` fields, and how many.
+    symbols: Vec<u8>,
+    symbol_names: Vec<Box<[u8]>>,
+    scratch: Vec<u8>,
+    escaped: bool,
+    count: u32,
+    first_ts: u64,
+    last_ts: u64,
+}
+
+/// All that sched_switch says. Written instead of the compact form where a reader cannot know who left: first on a
+/// CPU in a segment, and after a loss.
+#[derive(Debug, Clone, Copy)]
+#[allow(missing_docs, reason = "named as in the kernel's event")]
+pub struct FullSwitch<'a> {
+    pub prev_comm: &'a [u8],
+    pub prev_pid: i32,
+    pub prev_prio: i32,
+    pub prev_state: i64,
+    pub next_comm: &'a [u8],
+    pub next_pid: i32,
+    pub next_prio: i32,
+}
+
+impl BundleBuilder {
+    /// An empty bundle.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Number of events in it.
+    pub fn len(&self) -> usize {
+        self.count as usize
+    }
+
+    /// True when nothing was added since the last [`BundleBuilder::finish`].
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// About how many bytes [`BundleBuilder::finish`] would write.
+    pub fn encoded_len(&self) -> usize {
+        let columns: usize = self.columns.iter().map(|c| c.len() + 4).sum();
+        columns + self.names.text.len() + self.events.len() + self.symbols.len() + 16
+    }
+
+    /// First and last timestamp added, ns; `None` when empty.
+    pub fn time_range(&self) -> Option<(u64, u64)> {
+        (self.count > 0).then_some((self.first_ts, self.last_ts))
+    }
+
+    #[inline]
+    fn seen(&mut self, ts: u64) {
+        if self.count == 0 {
+            self.first_ts = ts;
+        }
+        self.last_ts = ts;
+        self.count += 1;
+    }
+
+    /// Adds a sched_switch in the compact form. `prev_state` is raw, as the kernel wrote it.
+    #[inline]
+    pub fn switch(&mut self, ts: u64, prev_state: i64, next_pid: i32, next_prio: i32, next_comm: &[u8; 16]) {
+        let name = self.names.index(next_comm);
+        put_varint(&mut self.columns[SWITCH_TS], ts.wrapping_sub(self.last_switch));
+        self.last_switch = ts;
+        put_varint(&mut self.columns[SWITCH_STATE], prev_state as u64);
+        put_varint(&mut self.columns[SWITCH_PID], i64::from(next_pid) as u64);
+        put_varint(&mut self.columns[SWITCH_PRIO], i64::from(next_prio) as u64);
+        put_varint(&mut self.columns[SWITCH_COMM], u64::from(name));
+        self.seen(ts);
+    }
+
+    /// Adds a sched_waking in the compact form. It does not say who woke: that is whoever runs on the bundle's CPU.
+    #[inline]
+    pub fn waking(&mut self, ts: u64, pid: i32, target_cpu: i32, prio: i32, comm: &[u8; 16], common_flags: u8) {
+        let name = self.names.index(comm);
+        put_varint(&mut self.columns[WAKING_TS], ts.wrapping_sub(self.last_waking));
+        self.last_waking = ts;
+        put_varint(&mut self.columns[WAKING_PID], i64::from(pid) as u64);
+        put_varint(&mut self.columns[WAKING_CPU], i64::from(target_cpu) as u64);
+        put_varint(&mut self.columns[WAKING_PRIO], i64::from(prio) as u64);
+        put_varint(&mut self.columns[WAKING_COMM], u64::from(name));
+        put_varint(&mut self.columns[WAKING_FLAGS], u64::from(common_flags));
+        self.seen(ts);
+    }
+
+    /// Adds a sched_switch with everything in it.
+    pub fn full_switch(&mut self, ts: u64, common_flags: u8, switch: &FullSwitch<'_>) {
+        self.message(ts, switch.prev_pid, common_flags, 4, |out| {
+            let escaped = put_name(out, 1, switch.prev_comm);
+            put_uint(out, 2, i64::from(switch.prev_pid) as u64);
+            put_uint(out, 3, i64::from(switch.prev_prio) as u64);
+            put_uint(out, 4, switch.prev_state as u64);
+            let escaped = put_name(out, 5, switch.next_comm) | escaped;
+            put_uint(out, 6, i64::from(switch.next_pid) as u64);
+            put_uint(out, 7, i64::from(switch.next_prio) as u64);
+            escaped
+        });
+    }
+
+    /// Adds a sched_blocked_reason: thread `pid`, just switched out, blocked in kernel function `function`
+    /// (empty = not known). `emitter` is the thread it is booked on, the one that left the CPU.
+    ///
+    /// The function's name goes into this packet's own interned symbols, where Perfetto looks for it.
+    pub fn blocked_reason(&mut self, ts: u64, emitter: i32, pid: i32, io_wait: bool, function: &[u8]) {
+        let symbol = self.symbol(function);
+        self.message(ts, emitter, 0, 18, |out| {
+            put_uint(out, 1, i64::from(pid) as u64);
+            if symbol != 0 {
+                put_uint(out, 2, symbol);
+            }
+            put_uint(out, 3, u64::from(io_wait));
+            false
+        });
+    }
+
+    /// Adds an ftrace/print, as `trace_marker` writes them; a newline at the end is customary.
+    pub fn print(&mut self, ts: u64, emitter: i32, common_flags: u8, text: &[u8]) {
+        self.message(ts, emitter, common_flags, 3, |out| put_name(out, 2, text));
+    }
+
+    /// Adds any other event: `record` is the event's bytes in the ring buffer, common fields included.
+    pub fn event(&mut self, ts: u64, emitter: i32, common_flags: u8, encoder: &EventEncoder, record: &[u8]) {
+        self.message(ts, emitter, common_flags, encoder.field(), |out| encoder.encode(record, out));
+    }
+
+    /// Adds one `FtraceEvent` whose message in `field` is what `write` appends; it returns whether it escaped a name.
+    ///
+    /// Timestamp, pid, then the message: trace_processor has a fast path for just that order.
+    fn message(&mut self, ts: u64, pid: i32, flags: u8, field: u32, write: impl FnOnce(&mut Vec<u8>) -> bool) {
+        let mut body = std::mem::take(&mut self.scratch);
+        body.clear();
+        self.escaped |= write(&mut body);
+        let pid = i64::from(pid) as u64;
+        let mut len = 1 + wire::varint_len(ts) + 1 + wire::varint_len(pid) + wire::bytes_field_len(field, body.len());
+        if flags != 0 {
+            len += 1 + wire::varint_len(u64::from(flags));
+        }
+        let out = &mut self.events;
+        put_key(out, 2, wire::BYTES);
+        put_varint(out, len as u64);
+        put_uint(out, 1, ts);
+        put_uint(out, 2, pid);
+        put_bytes(out, field, &body);
+        if flags != 0 {
+            put_uint(out, 5, u64::from(flags));
+        }
+        self.scratch = body;
+        self.seen(ts);
+    }
+
+    /// Id of a kernel symbol in this bundle; 0 for none. There are few distinct ones, so a list is enough.
+    fn symbol(&mut self, name: &[u8]) -> u64 {
+        if name.is_empty() {
+            return 0;
+        }
+        if let Some(at) = self.symbol_names.iter().position(|s| **s == *name) {
+            return at as u64 + 1;
+        }
+        self.symbol_names.push(name.into());
+        let id = self.symbol_names.len() as u64;
+        let (text, escaped) = escape::escape(name);
+        self.escaped |= escaped;
+        put_key(&mut self.symbols, 26, wire::BYTES);
+        put_varint(&mut self.symbols, (1 + wire::varint_len(id) + wire::bytes_field_len(2, text.len())) as u64);
+        put_uint(&mut self.symbols, 1, id);
+        put_bytes(&mut self.symbols, 2, text.as_bytes());
+        id
+    }
+
+    /// Writes the bundle as one packet and empties it. `lost`: events are missing on this CPU before the bundle.
+    ///
+    /// Writes nothing when there is neither an event nor a loss.
+    pub fn finish(&mut self, cpu: u32, lost: Option<Loss>, out: &mut Vec<u8>) {
+        if self.is_empty() && lost.is_none() {
+            return;
+        }
+        let escaped = self.escaped || self.names.escaped;
+        let extension = super::packets::bundle_extension(escaped, lost);
+        let compact = self.compact_len();
+        let mut bundle = 1 + wire::varint_len(u64::from(cpu)) + self.events.len();
+        bundle += if lost.is_some() { 2 } else { 0 };
+        bundle += if compact > 0 { wire::bytes_field_len(4, compact) } else { 0 };
+        let mut packet = wire::bytes_field_len(1, bundle) + 1 + wire::varint_len(u64::from(SEQUENCE_ID));
+        if !self.symbols.is_empty() {
+            packet += wire::bytes_field_len(12, self.symbols.len()) + 2;
+        }
+        if !extension.is_empty() {
+            packet += wire::bytes_field_len(1500, extension.len());
+        }
+
+        put_key(out, 1, wire::BYTES);
+        put_varint(out, packet as u64);
+        let start = out.len();
+        put_key(out, 1, wire::BYTES);
+        put_varint(out, bundle as u64);
+        put_uint(out, 1, u64::from(cpu));
+        out.extend_from_slice(&self.events);
+        if lost.is_some() {
+            put_uint(out, 3, 1);
+        }
+        if compact > 0 {
+            self.write_compact(compact, out);
+        }
+        put_uint(out, 10, u64::from(SEQUENCE_ID));
+        if !self.symbols.is_empty() {
+            put_bytes(out, 12, &self.symbols);
+            put_uint(out, 13, SEQ_INCREMENTAL_STATE_CLEARED);
+        }
+        if !extension.is_empty() {
+            put_bytes(out, 1500, &extension);
+        }
+        debug_assert_eq!(out.len() - start, packet);
+        self.clear();
+    }
+
+    fn compact_len(&self) -> usize {
+        let columns = self.columns.iter().zip(COLUMN_FIELDS).filter(|(c, _)| !c.is_empty());
+        columns.map(|(c, field)| wire::bytes_field_len(field, c.len())).sum::<usize>() + self.names.text.len()
+    }
+
+    fn write_compact(&self, len: usize, out: &mut Vec<u8>) {
+        put_key(out, 4, wire::BYTES);
+        put_varint(out, len as u64);
+        out.extend_from_slice(&self.names.text);
+        for (column, field) in self.columns.iter().zip(COLUMN_FIELDS) {
+            if !column.is_empty() {
+                put_bytes(out, field, column);
+            }
+        }
+    }
+
+    fn clear(&mut self) {
+        self.columns.iter_mut().for_each(Vec::clear);
+        self.names.clear();
+        self.events.clear();
+        self.symbols.clear();
+        self.symbol_names.clear();
+        (self.last_switch, self.last_waking) = (0, 0);
+        (self.count, self.escaped) = (0, false);
+    }
+}
+
+/// Appends a name as a string field, cut at the first NUL; true when it had to be escaped.
+pub(super) fn put_name(out: &mut Vec<u8>, field: u32, name: &[u8]) -> bool {
+    let end = name.iter().position(|&b| b == 0).unwrap_or(name.len());
+    let (text, escaped) = escape::escape(&name[..end]);
+    put_bytes(out, field, text.as_bytes());
+    escaped
+}
+
+/// The bundle's name table: an open-addressing hash of 16-byte names, and the encoded `intern_table` fields.
+#[derive(Debug, Default)]
+struct Names {
+    /// Index + 1 into `known`; 0 = free. A power of two, at most half full.
+    slots: Vec<u16>,
+    known: Vec<[u8; 16]>,
+    text: Vec<u8>,
+    escaped: bool,
+    /// A bundle's CPU often meets the name it just met.
+    last: u16,
+}
+
+impl Names {
+    #[inline]
+    fn index(&mut self, name: &[u8; 16]) -> u16 {
+        if let Some(known) = self.known.get(self.last as usize)
+            && known == name
+        {
+            return self.last;
+        }
+        if self.known.len() * 2 >= self.slots.len() {
+            self.grow();
+        }
+        let mask = self.slots.len() - 1;
+        let mut at = hash(name) & mask;
+        loop {
+            match self.slots[at] {
+                0 => return self.add(at, name),
+                slot if self.known[slot as usize - 1] == *name => {
+                    self.last = slot - 1;
+                    return self.last;
+                }
+                _ => at = (at + 1) & mask,
+            }
+        }
+    }
+
+    /// Names differ in all 16 bytes here; bytes after the NUL only make an extra entry with the same text.
+    fn add(&mut self, at: usize, name: &[u8; 16]) -> u16 {
+        let index = self.known.len();
+        if index >= usize::from(u16::MAX) - 1 {
+            // Never reached by a bundle of sane size: further names share the last entry.
+            return self.last;
+        }
+        self.slots[at] = index as u16 + 1;
+        self.known.push(*name);
+        self.escaped |= put_name(&mut self.text, 5, name);
+        self.last = index as u16;
+        self.last
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let size = (self.slots.len() * 2).max(256);
+        self.slots.clear();
+        self.slots.resize(size, 0);
+        for (i, name) in self.known.iter().enumerate() {
+            let mut at = hash(name) & (size - 1);
+            while self.slots[at] != 0 {
+                at = (at + 1) & (size - 1);
+            }
+            self.slots[at] = i as u16 + 1;
+        }
+    }
+
+    fn clear(&mut self) {
+        self.slots.fill(0);
+        self.known.clear();
+        self.text.clear();
+        (self.escaped, self.last) = (false, 0);
+    }
+}
+
+#[inline]
+fn hash(name: &[u8; 16]) -> usize {
+    let mut hasher = rustc_hash::FxHasher::default();
+    hasher.write_u128(u128::from_le_bytes(*name));
+    hasher.finish() as usize
+}

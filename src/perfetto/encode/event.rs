@@ -1,0 +1,214 @@
+//! Any ftrace event from its ring-buffer record: the fields are mapped once per event, at start, not per record.
+
+use super::bundle::put_name;
+use crate::perfetto::event_table::{self, KnownField};
+use crate::perfetto::wire::{BYTES, put_key, put_uint, put_varint};
+
+/// `FtraceEvent.generic`.
+const GENERIC: u32 = 327;
+
+/// One field of an event, as its `format` file describes it. Offsets count from the record's first common field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldFormat {
+    /// Name.
+    pub name: String,
+    /// Offset in the record, bytes.
+    pub offset: usize,
+    /// Size in the record, bytes; of all elements of an array.
+    pub size: usize,
+    /// Integers: signed.
+    pub signed: bool,
+    /// How to read it.
+    pub kind: FieldKind,
+}
+
+/// How a field's bytes are to be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FieldKind {
+    /// An integer of 1, 2, 4 or 8 bytes: also pointers, enums and bools.
+    Integer,
+    /// `dev_t` as the kernel has it (major << 20 | minor).
+    Device,
+    /// An array of integers of this many bytes each.
+    Integers(usize),
+    /// `char name[N]`: text up to a NUL.
+    Text,
+    /// `__data_loc char[]`: 4 bytes, offset from the record's start and length << 16.
+    DataLoc,
+    /// `__rel_loc char[]`: the same, but the offset counts from the end of the field.
+    RelLoc,
+    /// `char buf[]` at the end of the record.
+    Tail,
+}
+
+/// Writes records of one event as the message Perfetto has for it, or as a `GenericFtraceEvent`.
+#[derive(Debug, Clone)]
+pub struct EventEncoder {
+    field: u32,
+    /// Generic events: the encoded `event_name` field.
+    head: Vec<u8>,
+    steps: Vec<Step>,
+    escaped_names: bool,
+}
+
+#[derive(Debug, Clone)]
+struct Step {
+    format: FieldFormat,
+    into: Into,
+}
+
+/// Where a field's value goes.
+#[derive(Debug, Clone)]
+enum Into {
+    Integer(u32),
+    String(u32),
+    /// A `GenericFtraceEvent.Field`, of which this is the encoded name.
+    Generic(Vec<u8>),
+}
+
+impl EventEncoder {
+    /// An encoder for the event `group/name` with these fields (those of its format that are not common ones).
+    ///
+    /// Fields that the event's Perfetto message has no place for are left out, as Perfetto does; events without a
+    /// message keep all of them.
+    pub fn new(group: &str, name: &str, fields: &[FieldFormat]) -> Self {
+        match event_table::by_name(group, name) {
+            Some(known) => {
+                let wanted: Vec<KnownField> = known.fields().collect();
+                let steps = fields.iter().filter_map(|f| known_step(f, &wanted)).collect();
+                EventEncoder { field: known.field, head: Vec::new(), steps, escaped_names: false }
+            }
+            None => Self::generic(name, fields),
+        }
+    }
+
+    fn generic(name: &str, fields: &[FieldFormat]) -> Self {
+        let mut head = Vec::new();
+        let mut escaped_names = put_name(&mut head, 1, name.as_bytes());
+        let mut steps = Vec::new();
+        for format in fields {
+            let mut field_name = Vec::new();
+            escaped_names |= put_name(&mut field_name, 1, format.name.as_bytes());
+            steps.push(Step { format: format.clone(), into: Into::Generic(field_name) });
+        }
+        EventEncoder { field: GENERIC, head, steps, escaped_names }
+    }
+
+    /// Field number of the message in `FtraceEvent`.
+    pub(super) fn field(&self) -> u32 {
+        self.field
+    }
+
+    /// Appends the event's message; true when a string had to be escaped. Fields beyond the record are left out.
+    pub(super) fn encode(&self, record: &[u8], out: &mut Vec<u8>) -> bool {
+        out.extend_from_slice(&self.head);
+        let mut escaped = self.escaped_names;
+        for step in &self.steps {
+            escaped |= step.write(record, out);
+        }
+        escaped
+    }
+}
+
+fn known_step(format: &FieldFormat, wanted: &[KnownField]) -> Option<Step> {
+    let field = wanted.iter().find(|w| w.name == format.name)?;
+    // A field that changed its type between kernels does not fit; leaving it out beats writing nonsense.
+    let into = match (field.string, format.is_text()) {
+        (true, true) => Into::String(field.number),
+        (false, false) => Into::Integer(field.number),
+        _ => return None,
+    };
+    Some(Step { format: format.clone(), into })
+}
+
+impl Step {
+    fn write(&self, record: &[u8], out: &mut Vec<u8>) -> bool {
+        match &self.into {
+            Into::Integer(number) => {
+                for value in self.format.integers(record) {
+                    put_uint(out, *number, value);
+                }
+                false
+            }
+            Into::String(number) => self.format.text(record).is_some_and(|t| put_name(out, *number, t)),
+            Into::Generic(name) if self.format.is_text() => {
+                let mut value = Vec::new();
+                let escaped = self.format.text(record).is_some_and(|t| put_name(&mut value, 3, t));
+                put_generic(out, name, &value);
+                escaped
+            }
+            Into::Generic(name) => {
+                let number = if self.format.signed { 4 } else { 5 };
+                for value in self.format.integers(record) {
+                    let mut encoded = Vec::new();
+                    put_uint(&mut encoded, number, value);
+                    put_generic(out, name, &encoded);
+                }
+                false
+            }
+        }
+    }
+}
+
+fn put_generic(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+    put_key(out, 2, BYTES);
+    put_varint(out, (name.len() + value.len()) as u64);
+    out.extend_from_slice(name);
+    out.extend_from_slice(value);
+}
+
+impl FieldFormat {
+    fn is_text(&self) -> bool {
+        matches!(self.kind, FieldKind::Text | FieldKind::DataLoc | FieldKind::RelLoc | FieldKind::Tail)
+    }
+
+    /// The text of the field, up to a NUL; `None` when it lies outside of the record.
+    fn text<'a>(&self, record: &'a [u8]) -> Option<&'a [u8]> {
+        let bytes = match self.kind {
+            FieldKind::Text => record.get(self.offset..self.offset.checked_add(self.size)?)?,
+            FieldKind::Tail => record.get(self.offset..)?,
+            FieldKind::DataLoc | FieldKind::RelLoc => {
+                let word = integer(record.get(self.offset..self.offset.checked_add(4)?)?, false) as usize;
+                let base = if self.kind == FieldKind::RelLoc { self.offset + 4 } else { 0 };
+                let from = base + (word & 0xffff);
+                record.get(from..from + (word >> 16))?
+            }
+            _ => return None,
+        };
+        Some(bytes.split(|&b| b == 0).next().unwrap_or_default())
+    }
+
+    /// The values of an integer field (none when it lies outside of the record), sign-extended to 64 bits.
+    fn integers(&self, record: &[u8]) -> impl Iterator<Item = u64> {
+        let bytes = self.offset.checked_add(self.size).and_then(|end| record.get(self.offset..end)).unwrap_or_default();
+        let width = match self.kind {
+            FieldKind::Integers(width) => width,
+            _ => self.size,
+        };
+        let device = self.kind == FieldKind::Device;
+        let signed = self.signed;
+        bytes.chunks_exact(width.clamp(1, 8)).map(move |b| {
+            let value = integer(b, signed);
+            if device { device_number(value) } else { value }
+        })
+    }
+}
+
+fn integer(bytes: &[u8], signed: bool) -> u64 {
+    let mut buf = [0u8; 8];
+    buf[..bytes.len()].copy_from_slice(bytes);
+    // Records are in the byte order of the machine that reads them.
+    let value = if cfg!(target_endian = "big") {
+        u64::from_be_bytes(buf) >> (64 - 8 * bytes.len())
+    } else {
+        u64::from_le_bytes(buf)
+    };
+    let unused = 64 - 8 * bytes.len() as u32;
+    if signed && unused < 64 { ((value << unused) as i64 >> unused) as u64 } else { value }
+}
+
+/// The user-space form of a device number, which is what Perfetto's messages hold (as glibc's `makedev`).
+fn device_number(kernel: u64) -> u64 {
+    let (major, minor) = (kernel >> 20 & 0xfff, kernel & 0xf_ffff);
+    major << 8 | (minor & 0xfff00) << 12 | minor & 0xff
+}
