@@ -258,7 +258,7 @@ fn span_of(table: &DeTable<'_>, key: &str) -> Option<Range<usize>> {
         (DeValue::Table(t), Some(rest)) => span_of(t, rest),
         (DeValue::Array(a), Some(rest)) => {
             let (index, rest) = rest.split_once('.').map_or((rest, None), |(a, b)| (a, Some(b)));
-            let item = a.iter().nth(index.parse().ok()?)?;
+            let item = a.get(index.parse::<usize>().ok()?)?;
             match (item.get_ref(), rest) {
                 (DeValue::Table(t), Some(rest)) => span_of(t, rest).or_else(|| Some(item.span())),
                 _ => Some(item.span()),
