@@ -7,6 +7,8 @@
 pub mod format;
 pub mod page;
 pub mod prev_state;
+pub mod procfs;
 pub mod records;
 #[doc(hidden)]
 pub mod testing;
+pub mod topology;

@@ -4,7 +4,7 @@
 //! gone ([`ReadError::Gone`]) is no failure: half of all short-lived ones are, when somebody looks. Nothing here is
 //! called on the capture path, and nothing here caches: whoever wants a life read once remembers it.
 
-mod parse;
+pub mod parse;
 mod scan;
 mod usage;
 
@@ -12,7 +12,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-pub use parse::{PF_KTHREAD, Schedstat, Stat, Status, cgroup_path, cmdline, schedstat, stat, status};
+pub use parse::{Schedstat, Stat, Status};
 pub use scan::{Batch, Scan};
 pub use usage::{OwnThread, OwnUsage};
 

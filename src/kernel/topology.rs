@@ -54,7 +54,9 @@ pub fn parse_cpu_list(text: &str) -> Result<Vec<u32>, TopologyError> {
         let pattern = group.map(|g| g.split_once('/').and_then(|(used, of)| number(used).zip(number(of))));
         match pattern {
             None => ids.extend(first..=last),
-            Some(Some((used, of))) if of > 0 && used <= of => ids.extend((first..=last).filter(|i| (i - first) % of < used)),
+            Some(Some((used, of))) if of > 0 && used <= of => {
+                ids.extend((first..=last).filter(|i| (i - first) % of < used))
+            }
             Some(_) => return Err(wrong("a group is not used/size")),
         }
         // Each list names an id once, so more ids than there can be CPUs is an attack on our memory.

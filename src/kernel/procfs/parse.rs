@@ -117,7 +117,9 @@ pub fn status(text: &[u8]) -> Result<Status, &'static str> {
             b"PPid" => s.ppid = number(first),
             b"Uid" => s.uid = number(first),
             b"VmRSS" => s.rss = number::<u64>(first).and_then(|kib| kib.checked_mul(1024)),
-            b"Cpus_allowed_list" => s.allowed_cpus = std::str::from_utf8(value).ok().and_then(|v| parse_cpu_list(v).ok()),
+            b"Cpus_allowed_list" => {
+                s.allowed_cpus = std::str::from_utf8(value).ok().and_then(|v| parse_cpu_list(v).ok())
+            }
             b"voluntary_ctxt_switches" => s.voluntary = number(first),
             b"nonvoluntary_ctxt_switches" => s.involuntary = number(first),
             _ => {}

@@ -5,6 +5,7 @@ use std::process::Command;
 
 use proptest::prelude::*;
 
+use super::parse::*;
 use super::*;
 
 /// A folder that looks like procfs. Threads: (tid, name); the first is the leader.
@@ -24,7 +25,9 @@ fn fake(processes: &[(Tid, &[(Tid, &[u8])])]) -> (tempfile::TempDir, Proc) {
             let own = dir.path().join(tid.to_string());
             fs::create_dir_all(&own).unwrap();
             fs::write(own.join("stat"), &stat).unwrap();
-            let status = format!("Name:\tx\nTgid:\t{pid}\nPid:\t{tid}\nPPid:\t1\nUid:\t1000\t0\t0\t0\nCpus_allowed_list:\t0-2,8\nvoluntary_ctxt_switches:\t5\nnonvoluntary_ctxt_switches:\t6\n");
+            let status = format!(
+                "Name:\tx\nTgid:\t{pid}\nPid:\t{tid}\nPPid:\t1\nUid:\t1000\t0\t0\t0\nCpus_allowed_list:\t0-2,8\nvoluntary_ctxt_switches:\t5\nnonvoluntary_ctxt_switches:\t6\n"
+            );
             fs::write(own.join("status"), status).unwrap();
             // procfs finds threads by id but does not list them: the listing below is of processes only.
             if tid != pid {
@@ -118,11 +121,8 @@ fn case_50_owner_and_process_of_a_thread_whose_leader_sleeps() {
 
 #[test]
 fn cases_52_and_54_a_scan_is_bounded_and_one_that_is_gone_spoils_nothing() {
-    let (dir, proc) = fake(&[
-        (10, &[(10, b"a"), (11, b"a1"), (12, b"a2")]),
-        (20, &[(20, b"b")]),
-        (30, &[(30, b"c"), (31, b"c1")]),
-    ]);
+    let (dir, proc) =
+        fake(&[(10, &[(10, b"a"), (11, b"a1"), (12, b"a2")]), (20, &[(20, b"b")]), (30, &[(30, b"c"), (31, b"c1")])]);
     let mut scan = Scan::new(proc).unwrap();
     // 20 ends before its turn; 31's folder is there but its file is not any more.
     fs::remove_dir_all(dir.path().join("20")).unwrap();
@@ -138,7 +138,10 @@ fn cases_52_and_54_a_scan_is_bounded_and_one_that_is_gone_spoils_nothing() {
         steps += 1;
     }
     assert_eq!(all.processes.iter().map(|p| p.pid).collect::<Vec<_>>(), [10, 30]);
-    assert_eq!(all.threads.iter().map(|t| (t.pid, t.tid)).collect::<Vec<_>>(), [(10, 10), (10, 11), (10, 12), (30, 30)]);
+    assert_eq!(
+        all.threads.iter().map(|t| (t.pid, t.tid)).collect::<Vec<_>>(),
+        [(10, 10), (10, 11), (10, 12), (30, 30)]
+    );
     assert_eq!((all.gone, all.unreadable), (2, 0));
     assert!(steps >= 3, "19 files, 6 a step: {steps}");
 }
