@@ -4,11 +4,22 @@
 //! sub-buffers, [`page`] and [`records`] walk them, [`format`] and [`prev_state`] say what a record's bytes mean.
 //! Nothing here knows a file format or a screen.
 
+pub mod budget;
+pub mod controls;
+pub mod cpu_list;
+pub mod cpu_reader;
+pub mod events;
 pub mod format;
+pub mod instance;
+pub mod instance_lock;
+pub mod loss;
+pub mod open_files;
 pub mod page;
 pub mod prev_state;
 pub mod procfs;
 pub mod records;
+pub mod stats;
 #[doc(hidden)]
 pub mod testing;
 pub mod topology;
+pub mod tracefs;

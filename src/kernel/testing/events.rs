@@ -56,7 +56,35 @@ impl Kernel {
             _ => include_str!("../../../tests/fixtures/kernels/6.18/sched_waking"),
         }
     }
+
+    /// All formats kept of it, by `group/name`.
+    pub fn formats(self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let own = [("sched/sched_switch", self.sched_switch()), ("sched/sched_waking", self.sched_waking())];
+        own.into_iter().chain(OTHERS)
+    }
 }
+
+/// Formats whose offsets did not change over the kernels here; common fields as in 6.18.
+const OTHERS: [(&str, &str); 18] = [
+    ("sched/sched_wakeup_new", include_str!("../../../tests/fixtures/kernels/6.18/sched_wakeup_new")),
+    ("sched/sched_process_exec", include_str!("../../../tests/fixtures/kernels/6.18/sched_process_exec")),
+    ("sched/sched_process_exit", include_str!("../../../tests/fixtures/kernels/6.18/sched_process_exit")),
+    ("sched/sched_process_free", include_str!("../../../tests/fixtures/kernels/6.18/sched_process_free")),
+    ("task/task_newtask", include_str!("../../../tests/fixtures/kernels/6.18/task_newtask")),
+    ("task/task_rename", include_str!("../../../tests/fixtures/kernels/6.18/task_rename")),
+    ("ftrace/print", include_str!("../../../tests/fixtures/kernels/6.18/print")),
+    ("ftrace/kernel_stack", include_str!("../../../tests/fixtures/kernels/6.18/kernel_stack")),
+    ("irq/irq_handler_entry", include_str!("../../../tests/fixtures/kernels/6.18/irq_handler_entry")),
+    ("irq/irq_handler_exit", include_str!("../../../tests/fixtures/kernels/6.18/irq_handler_exit")),
+    ("irq/softirq_entry", include_str!("../../../tests/fixtures/kernels/6.18/softirq_entry")),
+    ("irq/softirq_exit", include_str!("../../../tests/fixtures/kernels/6.18/softirq_exit")),
+    ("block/block_rq_insert", include_str!("../../../tests/fixtures/kernels/6.18/block_rq_insert")),
+    ("block/block_rq_issue", include_str!("../../../tests/fixtures/kernels/6.18/block_rq_issue")),
+    ("block/block_rq_complete", include_str!("../../../tests/fixtures/kernels/6.18/block_rq_complete")),
+    ("power/cpu_frequency", include_str!("../../../tests/fixtures/kernels/6.18/cpu_frequency")),
+    ("power/cpu_idle", include_str!("../../../tests/fixtures/kernels/6.18/cpu_idle")),
+    ("raw_syscalls/sys_enter", include_str!("../../../tests/fixtures/kernels/6.18/sys_enter")),
+];
 
 /// Fields of a sched_switch record to write.
 #[derive(Debug, Clone, Copy)]

@@ -4,7 +4,9 @@
 //! time uses it. Built always, so that integration tests and benches can.
 
 mod events;
+mod fake_tracefs;
 mod page_writer;
 
 pub use events::{Kernel, SwitchRecord, WakingRecord};
+pub use fake_tracefs::{FakeOptions, FakeTracefs, header_page};
 pub use page_writer::PageWriter;
