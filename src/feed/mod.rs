@@ -55,10 +55,10 @@ pub struct Survey {
     pub clocks: ClockMap,
 }
 
-/// What a load found, besides what went to the sink.
+/// What a load found, besides what went to the consumer.
 #[derive(Debug)]
 pub struct Loaded {
-    /// Owner of every `NameId` the sink was given.
+    /// Owner of every `NameId` the consumer was given.
     pub names: NameTable,
     /// Boot clock ↔ wall clock.
     pub clocks: ClockMap,
@@ -77,14 +77,14 @@ pub fn survey(paths: &[PathBuf]) -> Result<Survey, FeedError> {
     Err(nothing(paths))
 }
 
-/// Loads what `paths` say about `window` (all, if `None`) into `sink`.
+/// Loads what `paths` say about `window` (all, if `None`) into `consumer`.
 pub fn load<C: Consumer>(
     paths: &[PathBuf],
     window: Option<Window>,
     sink: &mut C,
     progress: OnProgress,
 ) -> Result<Loaded, FeedError> {
-    let _ = (window, sink, progress(Progress::default()));
+    let _ = (window, consumer, progress(Progress::default()));
     Err(nothing(paths))
 }
 
@@ -101,7 +101,7 @@ pub struct Tail {
 pub struct Advance {
     /// Number of events.
     pub events: u64,
-    /// All events before this instant have been given to the sink, ns on CLOCK_BOOTTIME.
+    /// All events before this instant have been given to the consumer, ns on CLOCK_BOOTTIME.
     pub through: u64,
     /// Nothing more is there for now.
     pub caught_up: bool,
@@ -116,11 +116,11 @@ impl Tail {
 
     /// Reads on, at most some tens of milliseconds' worth of work; never waits.
     pub fn advance<C: Consumer>(&mut self, sink: &mut C) -> Result<Advance, FeedError> {
-        let _ = sink;
+        let _ = consumer;
         Ok(Advance::default())
     }
 
-    /// Owner of every `NameId` the sink was given so far.
+    /// Owner of every `NameId` the consumer was given so far.
     pub fn names(&self) -> &NameTable {
         &self.names
     }

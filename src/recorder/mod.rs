@@ -9,3 +9,4 @@ pub mod places;
 pub mod settings;
 pub mod signals;
 pub mod status;
+pub mod tracker;

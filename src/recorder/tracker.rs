@@ -6,7 +6,7 @@
 //! of different CPUs may be a little out of order: a wake-up that comes after the run it led to is still paired.
 //! Allocates only when it meets a thread for the first time.
 
-use crate::perfetto::encode::{CpuNow, ThreadAt};
+use crate::perfetto::encode::packets::{CpuNow, ThreadAt};
 use crate::sched::event::{ThreadNow, Tid};
 use crate::sched::state::TaskState;
 use crate::store::footer::{CpuLane, Summary, SummaryCell, WorstWait};
@@ -205,7 +205,8 @@ impl Tracker {
         for place in 0..self.cpus.len() {
             self.book(place, end);
         }
-        let lanes = self.cpus.iter_mut().map(|c| CpuLane { cpu: c.id, cells: c.cells.drain(..).map(Cell::shown).collect() });
+        let lanes =
+            self.cpus.iter_mut().map(|c| CpuLane { cpu: c.id, cells: c.cells.drain(..).map(Cell::shown).collect() });
         let summary = Summary { start: self.start, step: STEP, lanes: lanes.collect(), marks: Vec::new() };
         self.start = end;
         self.cpus.iter_mut().for_each(|c| c.booked = end);

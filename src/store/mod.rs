@@ -20,6 +20,7 @@ pub mod index;
 pub mod layout;
 pub mod lock;
 pub mod name;
+pub mod probe;
 pub mod reader;
 pub mod recover;
 pub mod retention;

@@ -1,0 +1,210 @@
+//! The [`FrameProbe`] that reads our own packets: what a footer would say of a file that has none.
+//!
+//! The keys under which a segment's head states facts that Perfetto has no field for are here too, so that writer and
+//! reader cannot disagree. What the probe meets can be watched by a caller who wants more (a summary, a screen).
+
+use super::footer::{BootId, Footer, FormatVersion};
+use super::index::{FrameFacts, FrameKind, LossCount};
+use super::scan::FrameProbe;
+use crate::names::NameTable;
+use crate::perfetto::decode::Decoder;
+use crate::sched::event::{ClockSnapshot, EventKind, Item};
+use std::collections::BTreeMap;
+
+/// Metadata key: format of the file, `MAJOR.MINOR`.
+pub const KEY_FORMAT: &str = "dashcam.format";
+/// Metadata key: the kernel's boot id as text.
+pub const KEY_BOOT: &str = "dashcam.boot_id";
+/// Metadata key: version of the recorder.
+pub const KEY_RECORDER: &str = "dashcam.version";
+/// Metadata key: first instant the segment answers for, ns on CLOCK_BOOTTIME, decimal.
+pub const KEY_START: &str = "dashcam.segment_start";
+
+/// Decodes frames as they are shown to it.
+pub struct PacketProbe<W: FnMut(&Item, &NameTable)> {
+    decoder: Decoder,
+    names: NameTable,
+    watch: W,
+    found: Found,
+}
+
+#[derive(Debug, Default)]
+struct Found {
+    frames: u64,
+    format: Option<FormatVersion>,
+    boot: BootId,
+    recorder: String,
+    host: Vec<u8>,
+    start: Option<u64>,
+    cpus: u32,
+    marks: u64,
+    sampled_hz: Option<u32>,
+    clocks: Option<(ClockSnapshot, ClockSnapshot)>,
+    gaps: Vec<crate::sched::summary::Window>,
+}
+
+impl PacketProbe<fn(&Item, &NameTable)> {
+    /// A probe that nobody watches.
+    pub fn new() -> Self {
+        PacketProbe::watched(|_, _| {})
+    }
+}
+
+impl Default for PacketProbe<fn(&Item, &NameTable)> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<W: FnMut(&Item, &NameTable)> PacketProbe<W> {
+    /// A probe that also shows `watch` every item, frame by frame.
+    pub fn watched(watch: W) -> Self {
+        PacketProbe { decoder: Decoder::new(), names: NameTable::new(), watch, found: Found::default() }
+    }
+
+    /// True once a head of ours was met.
+    pub fn is_ours(&self) -> bool {
+        self.found.format.is_some()
+    }
+}
+
+impl<W: FnMut(&Item, &NameTable)> FrameProbe for PacketProbe<W> {
+    fn frame(&mut self, packets: &[u8]) -> FrameFacts {
+        let mut facts = FrameFacts::default();
+        let mut events: BTreeMap<u32, u64> = BTreeMap::new();
+        let mut losses: BTreeMap<u32, LossCount> = BTreeMap::new();
+        let mut items = Vec::new();
+        // What stands before broken framing counts; the rest of the frame says nothing.
+        let _ = self.decoder.decode(packets, &mut self.names, &mut |item| items.push(item));
+        for item in &items {
+            match item {
+                Item::Event(e) => {
+                    facts.span = Some(facts.span.map_or((e.ts, e.ts), |(a, b)| (a.min(e.ts), b.max(e.ts))));
+                    *events.entry(e.cpu).or_default() += 1;
+                }
+                Item::Loss(l) => losses.entry(l.cpu).or_default().add(l.count),
+                Item::CompleteThrough { ts } => facts.complete_through = facts.complete_through.max(*ts),
+                _ => {}
+            }
+            self.found.note(item, &self.names);
+            (self.watch)(item, &self.names);
+        }
+        facts.kind = match (self.found.frames, facts.complete_through > 0 || facts.span.is_some()) {
+            (_, true) => FrameKind::Data,
+            (0, false) => FrameKind::Head,
+            (_, false) => FrameKind::Tail,
+        };
+        self.found.frames += 1;
+        facts.events = events.into_iter().collect();
+        facts.loss = losses.into_iter().collect();
+        facts
+    }
+
+    fn format(&self) -> Option<FormatVersion> {
+        self.found.format
+    }
+
+    fn conclude(&mut self, footer: &mut Footer) {
+        let (found, totals) = (&self.found, &mut footer.totals);
+        totals.format = found.format.unwrap_or_default();
+        totals.boot = found.boot;
+        totals.recorder.clone_from(&found.recorder);
+        totals.host.clone_from(&found.host);
+        totals.cpus = found.cpus;
+        totals.marks = found.marks;
+        totals.sampled_hz = found.sampled_hz;
+        totals.gaps.clone_from(&found.gaps);
+        if let Some(start) = found.start.filter(|&s| totals.start == 0 || s <= totals.start) {
+            totals.start = start;
+            totals.end = totals.end.max(start);
+        }
+        totals.valid_from = totals.start;
+        if let Some((first, last)) = found.clocks {
+            totals.clock = first;
+            totals.clock_end = if last == first { ClockSnapshot::default() } else { last };
+        }
+    }
+}
+
+impl Found {
+    fn note(&mut self, item: &Item, names: &NameTable) {
+        match item {
+            Item::Metadata { key, value } => self.metadata(names.bytes(*key), names.bytes(*value)),
+            Item::System(s) => {
+                self.host = names.bytes(s.host).to_vec();
+                self.cpus = s.cpus;
+            }
+            Item::Clock(c) => self.clocks = Some((self.clocks.map_or(*c, |(first, _)| first), *c)),
+            Item::Gap { from, to } => self.gaps.push(crate::sched::summary::Window { from: *from, to: *to }),
+            Item::Sampled { hz } => self.sampled_hz = Some(*hz),
+            Item::Event(e) if matches!(e.kind, EventKind::Print { .. }) => self.marks += 1,
+            _ => {}
+        }
+    }
+
+    fn metadata(&mut self, key: &[u8], value: &[u8]) {
+        let text = String::from_utf8_lossy(value);
+        match key {
+            k if k == KEY_FORMAT.as_bytes() => {
+                let parts = text.split_once('.').map(|(major, minor)| (major.parse().ok(), minor.parse().ok()));
+                if let Some((Some(major), Some(minor))) = parts {
+                    self.format = Some(FormatVersion { major, minor });
+                }
+            }
+            k if k == KEY_BOOT.as_bytes() => self.boot = BootId::parse(&text),
+            k if k == KEY_RECORDER.as_bytes() => self.recorder = text.into_owned(),
+            k if k == KEY_START.as_bytes() && self.start.is_none() => self.start = text.parse().ok(),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::perfetto::encode::{BundleBuilder, packets};
+
+    fn head() -> Vec<u8> {
+        let mut out = Vec::new();
+        let boot = "0c1d2e3f-0011-2233-4455-66778899aabb";
+        packets::metadata(
+            &[(KEY_FORMAT, b"1.0"), (KEY_BOOT, boot.as_bytes()), (KEY_RECORDER, b"0.1.0"), (KEY_START, b"900")],
+            &mut out,
+        );
+        out
+    }
+
+    #[test]
+    fn a_file_without_footer_tells_what_its_footer_would() {
+        let mut probe = PacketProbe::new();
+        assert_eq!(probe.frame(&head()).kind, FrameKind::Head);
+        let mut bundle = BundleBuilder::new();
+        bundle.switch(1000, 1, 7, 120, b"a\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0");
+        bundle.print(1010, 7, 0, b"step\n");
+        let mut data = Vec::new();
+        bundle.finish(3, None, &mut data);
+        packets::complete_through(1500, &mut data);
+        let facts = probe.frame(&data);
+        assert_eq!(facts.kind, FrameKind::Data);
+        assert_eq!((facts.span, facts.complete_through), (Some((1000, 1010)), 1500));
+        assert_eq!(facts.events, [(3, 2)]);
+        let mut footer = Footer::default();
+        footer.totals.start = 1000;
+        footer.totals.end = 1500;
+        probe.conclude(&mut footer);
+        assert_eq!((footer.totals.start, footer.totals.marks), (900, 1));
+        assert_eq!(footer.totals.boot.to_string(), "0c1d2e3f-0011-2233-4455-66778899aabb");
+        assert!(probe.is_ours());
+    }
+
+    #[test]
+    fn case_76_a_newer_format_is_told() {
+        let mut newer = Vec::new();
+        packets::metadata(&[(KEY_FORMAT, b"2.3")], &mut newer);
+        let mut probe = PacketProbe::new();
+        probe.frame(&newer);
+        assert_eq!(probe.format(), Some(FormatVersion { major: 2, minor: 3 }));
+        assert!(!probe.format().unwrap().is_readable());
+    }
+}
