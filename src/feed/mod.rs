@@ -81,7 +81,7 @@ pub fn survey(paths: &[PathBuf]) -> Result<Survey, FeedError> {
 pub fn load<C: Consumer>(
     paths: &[PathBuf],
     window: Option<Window>,
-    sink: &mut C,
+    consumer: &mut C,
     progress: OnProgress,
 ) -> Result<Loaded, FeedError> {
     let _ = (window, consumer, progress(Progress::default()));
@@ -115,7 +115,7 @@ impl Tail {
     }
 
     /// Reads on, at most some tens of milliseconds' worth of work; never waits.
-    pub fn advance<C: Consumer>(&mut self, sink: &mut C) -> Result<Advance, FeedError> {
+    pub fn advance<C: Consumer>(&mut self, consumer: &mut C) -> Result<Advance, FeedError> {
         let _ = consumer;
         Ok(Advance::default())
     }
