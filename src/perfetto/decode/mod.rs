@@ -175,3 +175,6 @@ fn next_packet(bytes: &[u8], at: usize) -> Result<Frame, &'static str> {
         _ => Err("a packet larger than any real one"),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,601 @@
+//! Decoding of hand-made bytes, of our own encoder's, and of damaged ones.
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use crate::perfetto::encode::{BundleBuilder, FullSwitch, packets};
+use crate::perfetto::messages as m;
+use crate::perfetto::wire::{put_bytes, put_uint, put_varint};
+use crate::sched::event::*;
+use crate::sched::state::TaskState;
+use proptest::prelude::*;
+
+fn decode(bytes: &[u8]) -> (Vec<Item>, NameTable, Result<(), DecodeError>) {
+    let (mut decoder, mut names, mut items) = (Decoder::new(), NameTable::new(), Vec::new());
+    let result = decoder.decode(bytes, &mut names, &mut |item| items.push(item));
+    (items, names, result)
+}
+
+fn whole(bytes: &[u8]) -> (Vec<Item>, NameTable) {
+    let (items, names, result) = decode(bytes);
+    result.unwrap();
+    (items, names)
+}
+
+fn events(items: &[Item]) -> Vec<Event> {
+    items.iter().filter_map(|i| if let Item::Event(e) = i { Some(*e) } else { None }).collect()
+}
+
+fn comm(text: &str) -> [u8; 16] {
+    let mut out = [0; 16];
+    out[..text.len()].copy_from_slice(text.as_bytes());
+    out
+}
+
+/// Wraps fields of a `TracePacket` in its framing.
+fn framed(packet: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    put_bytes(&mut out, 1, packet);
+    out
+}
+
+fn packet_with(field: u32, message: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    put_bytes(&mut out, field, message);
+    framed(&out)
+}
+
+fn packed(values: &[u64]) -> Vec<u8> {
+    let mut out = Vec::new();
+    values.iter().for_each(|&v| put_varint(&mut out, v));
+    out
+}
+
+#[test]
+fn compact_rows_of_hand_made_bytes_have_the_right_values() {
+    #[rustfmt::skip]
+    let bundle = [
+        8, 3,                   // cpu 3
+        34, 45,                 // compact_sched
+        42, 1, b'a', 42, 2, b'b', b'c', // intern table "a", "bc"
+        10, 3, 0xe8, 7, 10,     // switch timestamps 1000, +10
+        18, 3, 2, 0x80, 2,      // prev_state D, R+
+        26, 2, 7, 0,            // next pid 7, 0
+        34, 2, 120, 20,         // next prio
+        50, 2, 1, 0,            // names "bc", "a"
+        58, 2, 0xed, 7,         // waking timestamp 1005
+        66, 1, 9, 74, 1, 2, 82, 1, 120, 90, 1, 0, 98, 1, 16, // pid 9 to cpu 2, prio 120, "a", softirq
+        // ends 45 bytes after its length
+    ];
+    let bundle = {
+        let mut b = bundle.to_vec();
+        b[3] = (b.len() - 4) as u8;
+        b
+    };
+    let (items, names) = whole(&packet_with(1, &bundle));
+    let (a, bc) = (names.find(b"a").unwrap(), names.find(b"bc").unwrap());
+    let switch = |prev_tid, state, raw, next_tid, next_prio, next_comm| {
+        EventKind::Switch(Switch {
+            prev_tid,
+            prev_prio: None,
+            prev_state: state,
+            prev_state_raw: raw,
+            next_tid,
+            next_prio,
+            next_comm,
+        })
+    };
+    let event = |ts, emitter, flags, kind| Item::Event(Event { ts, cpu: 3, emitter, flags, kind });
+    assert_eq!(
+        items,
+        [
+            event(1000, None, 0, switch(None, TaskState::UNINTERRUPTIBLE, 2, 7, 120, bc)),
+            event(1005, None, 16, EventKind::Waking(Wake { tid: 9, prio: 120, comm: a, target_cpu: 2 })),
+            event(1010, Some(7), 0, switch(Some(7), TaskState::PREEMPTED, 256, 0, 20, a)),
+        ]
+    );
+}
+
+#[test]
+fn columns_split_in_two_or_not_packed_are_joined() {
+    let mut compact = Vec::new();
+    put_bytes(&mut compact, 5, b"x");
+    put_bytes(&mut compact, 1, &packed(&[100]));
+    put_uint(&mut compact, 1, 5);
+    for (field, value) in [(2, 1), (3, 4), (4, 120), (6, 0)] {
+        put_uint(&mut compact, field, value);
+        put_bytes(&mut compact, field, &packed(&[value]));
+    }
+    let mut bundle = Vec::new();
+    put_bytes(&mut bundle, 4, &compact);
+    put_uint(&mut bundle, 1, 0);
+    let (items, _) = whole(&packet_with(1, &bundle));
+    assert_eq!(events(&items).iter().map(|e| e.ts).collect::<Vec<_>>(), [100, 105]);
+    assert_eq!(items.len(), 2);
+}
+
+#[test]
+fn columns_of_different_lengths_give_the_whole_rows_and_damage() {
+    let mut compact = Vec::new();
+    put_bytes(&mut compact, 1, &packed(&[100, 5, 5]));
+    for field in [2, 3, 4, 6] {
+        put_bytes(&mut compact, field, &packed(&[1, 1]));
+    }
+    let mut bundle = Vec::new();
+    put_uint(&mut bundle, 1, 0);
+    put_bytes(&mut bundle, 4, &compact);
+    let (items, _) = whole(&packet_with(1, &bundle));
+    assert_eq!(events(&items).len(), 2);
+    assert!(matches!(items.last(), Some(Item::Damage { .. })));
+}
+
+/// A bundle in which every kind of row occurs, out of which the decoder has to make one order.
+#[test]
+fn a_bundle_is_merged_by_time_and_prev_tid_follows() {
+    let mut b = BundleBuilder::new();
+    let full = FullSwitch {
+        prev_comm: b"old\0junk",
+        prev_pid: 5,
+        prev_prio: 98,
+        prev_state: 1,
+        next_comm: b"new",
+        next_pid: 6,
+        next_prio: 120,
+    };
+    b.full_switch(10, 0, &full);
+    b.waking(12, 7, 1, 120, &comm("seven"), 8);
+    b.switch(15, 2, 7, 120, &comm("seven"));
+    b.blocked_reason(15, 6, 6, true, b"io_schedule");
+    b.print(16, 7, 1, b"B|7|step\n");
+    b.switch(20, 256, 0, 120, &comm("swapper/0"));
+    assert_eq!((b.len(), b.time_range()), (6, Some((10, 20))));
+    let mut out = Vec::new();
+    let about = b.encoded_len();
+    b.finish(0, None, &mut out);
+    assert!(out.len() <= about && about <= out.len() + 64, "{about} for {}", out.len());
+    assert!(b.is_empty() && b.time_range().is_none());
+    let (items, names) = whole(&out);
+    let got = events(&items);
+    assert_eq!(got.len(), items.len());
+    assert_eq!(
+        got.iter().map(|e| (e.ts, e.emitter, e.flags)).collect::<Vec<_>>(),
+        [(10, Some(5), 0), (12, None, 8), (15, Some(6), 0), (15, Some(6), 0), (16, Some(7), 1), (20, Some(7), 0)]
+    );
+    let EventKind::Switch(first) = got[0].kind else { panic!() };
+    assert_eq!((first.prev_tid, first.prev_prio, first.prev_state), (Some(5), Some(98), TaskState::SLEEPING));
+    let EventKind::Switch(second) = got[2].kind else { panic!() };
+    assert_eq!((second.prev_tid, second.prev_prio, second.prev_state), (Some(6), None, TaskState::UNINTERRUPTIBLE));
+    assert_eq!(
+        got[3].kind,
+        EventKind::BlockedReason { tid: 6, io_wait: true, function: names.find(b"io_schedule").unwrap() }
+    );
+    assert_eq!(got[4].kind, EventKind::Print { text: names.find(b"B|7|step").unwrap() });
+    assert!(got[1].in_interrupt());
+}
+
+#[test]
+fn case_40_to_43_hostile_names_keep_their_bytes() {
+    let hostile: [&[u8]; 6] = [b"(sd-pam)", b"a) R 1 (b", b"new\nline", b"\xff\xfe\xc3(", b"\x1b[2J", br"lit\xff"];
+    let mut b = BundleBuilder::new();
+    for (i, name) in hostile.iter().enumerate() {
+        let mut raw = [0; 16];
+        raw[..name.len()].copy_from_slice(name);
+        b.switch(i as u64, 0, i as i32, 120, &raw);
+        b.print(i as u64, 1, 0, name);
+    }
+    let mut out = Vec::new();
+    b.finish(0, None, &mut out);
+    packets::process_tree(
+        1,
+        &[packets::Process {
+            pid: 9,
+            name: hostile[3].to_vec(),
+            cmdline: vec![hostile[3].to_vec(), hostile[5].to_vec()],
+            cgroup: b"/\xff".to_vec(),
+            ..Default::default()
+        }],
+        &[packets::Thread { tid: 9, pid: 9, name: hostile[3].to_vec(), start: Some(3) }],
+        &mut out,
+    );
+    let (items, names) = whole(&out);
+    for (i, name) in hostile.iter().enumerate() {
+        let EventKind::Switch(s) = events(&items)[2 * i].kind else { panic!("{items:?}") };
+        assert_eq!(names.bytes(s.next_comm), *name);
+        let EventKind::Print { text } = events(&items)[2 * i + 1].kind else { panic!() };
+        assert_eq!(names.bytes(text), *name);
+    }
+    let process = items.iter().find_map(|i| if let Item::Process(p) = i { Some(p) } else { None }).unwrap();
+    assert_eq!(names.bytes(process.name), hostile[3]);
+    assert_eq!(process.cmdline.iter().map(|n| names.bytes(*n)).collect::<Vec<_>>(), [hostile[3], hostile[5]]);
+    assert_eq!(names.bytes(process.cgroup), b"/\xff");
+    let thread = items.iter().find_map(|i| if let Item::Thread(t) = i { Some(t) } else { None }).unwrap();
+    assert_eq!((names.bytes(thread.name), thread.start, thread.ts), (hostile[3], Some(3), 1));
+}
+
+#[test]
+fn strings_of_other_producers_are_not_unescaped() {
+    let mut compact = Vec::new();
+    put_bytes(&mut compact, 5, br"lit\x41");
+    for (field, value) in [(1, 9), (2, 0), (3, 1), (4, 120), (6, 0)] {
+        put_bytes(&mut compact, field, &packed(&[value]));
+    }
+    let mut bundle = Vec::new();
+    put_uint(&mut bundle, 1, 0);
+    put_bytes(&mut bundle, 4, &compact);
+    let (_, names) = whole(&packet_with(1, &bundle));
+    assert!(names.find(br"lit\x41").is_some());
+}
+
+#[test]
+fn case_4_losses_with_and_without_a_count_and_nobody_runs_after_one() {
+    let mut out = Vec::new();
+    let mut b = BundleBuilder::new();
+    b.switch(100, 1, 4, 120, &comm("a"));
+    b.finish(2, None, &mut out);
+    for count in [Some(17), None] {
+        b.switch(300, 1, 5, 120, &comm("b"));
+        b.finish(2, Some(Loss { cpu: 2, from: 110, to: 290, count }), &mut out);
+    }
+    // Perfetto's own way: only a flag.
+    let (mut bundle, mut event, mut wake) = (Vec::new(), Vec::new(), Vec::new());
+    put_uint(&mut wake, 2, 1);
+    put_uint(&mut event, 1, 400);
+    put_bytes(&mut event, 20, &wake);
+    put_uint(&mut bundle, 1, 2);
+    put_bytes(&mut bundle, 2, &event);
+    put_uint(&mut bundle, 3, 1);
+    out.extend(packet_with(1, &bundle));
+    b.switch(500, 1, 6, 120, &comm("c"));
+    b.finish(2, None, &mut out);
+    let (items, _) = whole(&out);
+    let losses: Vec<Loss> = items.iter().filter_map(|i| if let Item::Loss(l) = i { Some(*l) } else { None }).collect();
+    let loss = |from, to, count| Loss { cpu: 2, from, to, count };
+    assert_eq!(losses, [loss(110, 290, Some(17)), loss(110, 290, None), loss(300, 400, None)]);
+    let prev: Vec<Option<Tid>> = events(&items)
+        .iter()
+        .filter_map(|e| if let EventKind::Switch(s) = e.kind { Some(s.prev_tid) } else { None })
+        .collect();
+    assert_eq!(prev, [None, None, None, None]);
+    assert!(matches!(items[1], Item::Loss(_)), "a loss is told before the events after it");
+}
+
+#[test]
+fn a_loss_without_events_is_told_too() {
+    let mut out = Vec::new();
+    BundleBuilder::new().finish(1, Some(Loss { cpu: 1, from: 5, to: 9, count: Some(3) }), &mut out);
+    let mut empty = Vec::new();
+    BundleBuilder::new().finish(1, None, &mut empty);
+    assert!(empty.is_empty());
+    out.extend(packet_with(1, &[8, 4, 24, 1]));
+    assert_eq!(
+        whole(&out).0,
+        [
+            Item::Loss(Loss { cpu: 1, from: 5, to: 9, count: Some(3) }),
+            Item::Loss(Loss { cpu: 4, from: 0, to: 0, count: None })
+        ]
+    );
+}
+
+#[test]
+fn case_66_cut_at_every_byte_gives_all_whole_packets_and_the_offset() {
+    let mut out = Vec::new();
+    let mut ends = vec![0];
+    let mut b = BundleBuilder::new();
+    for i in 0..4 {
+        b.switch(i * 10, 1, i as i32, 120, &comm("abc"));
+        b.finish(0, None, &mut out);
+        ends.push(out.len());
+    }
+    for cut in 0..out.len() {
+        let (items, _, result) = decode(&out[..cut]);
+        let whole_packets = ends.iter().filter(|&&e| e > 0 && e <= cut).count();
+        assert_eq!(items.len(), whole_packets);
+        let offset = ends[whole_packets] as u64;
+        assert_eq!(result, if ends.contains(&cut) { Ok(()) } else { Err(DecodeError::Truncated { offset }) });
+    }
+    out[ends[2]] = 0x12;
+    let (items, _, result) = decode(&out);
+    assert_eq!(items.len(), 2);
+    assert!(matches!(result, Err(DecodeError::Framing { offset, .. }) if offset == ends[2] as u64));
+}
+
+#[test]
+fn clocks_other_than_boot_are_converted() {
+    let clock = |id, ts| m::Clock { clock_id: Some(id), timestamp: Some(ts), unit_multiplier_ns: None };
+    let snapshot = m::ClockSnapshot {
+        clocks: vec![clock(6, 10_000), clock(5, 4_000), clock(3, 9_000), clock(1, 77)],
+        primary_trace_clock: Some(6),
+    };
+    let mut out = Vec::new();
+    packets::packet(m::TracePacket { clock_snapshot: Some(snapshot), ..Default::default() }, &mut out);
+    let bundle = |clock: u64, pair: Option<(u64, u64)>| {
+        let (mut bundle, mut event) = (Vec::new(), Vec::new());
+        put_uint(&mut event, 1, 4_100);
+        put_bytes(&mut event, 24, &[8, 1]);
+        put_uint(&mut bundle, 1, 0);
+        put_bytes(&mut bundle, 2, &event);
+        put_uint(&mut bundle, 5, clock);
+        if let Some((ftrace, boot)) = pair {
+            put_uint(&mut bundle, 6, ftrace);
+            put_uint(&mut bundle, 7, boot);
+        }
+        packet_with(1, &bundle)
+    };
+    out.extend(bundle(4, None));
+    out.extend(bundle(2, Some((4_000, 50_000))));
+    out.extend(bundle(0, None));
+    out.extend(bundle(3, None));
+    let tree = m::ProcessTree {
+        threads: vec![m::ProcessTreeThread { tid: Some(3), ..Default::default() }],
+        ..Default::default()
+    };
+    packets::packet(
+        m::TracePacket {
+            process_tree: Some(tree),
+            timestamp: Some(9_500),
+            timestamp_clock_id: Some(3),
+            ..Default::default()
+        },
+        &mut out,
+    );
+    let (items, _) = whole(&out);
+    assert_eq!(
+        items[0],
+        Item::Clock(ClockSnapshot { boot: 10_000, mono: 9_000, real: 77, tai: 0, zone_offset_minutes: None })
+    );
+    assert_eq!(events(&items).iter().map(|e| e.ts).collect::<Vec<_>>(), [10_100, 50_100, 4_100, 4_100]);
+    assert!(
+        items.iter().any(|i| matches!(i, Item::Damage { cpu: Some(0), .. })),
+        "a local clock cannot be converted, and that is said"
+    );
+    assert!(matches!(items.last(), Some(Item::Thread(ThreadFact { ts: 10_500, tid: 3, pid: 3, .. }))));
+}
+
+#[test]
+fn compressed_packets_are_looked_into_but_not_for_ever() {
+    use std::io::Write;
+    let zlib = |bytes: &[u8]| {
+        let mut z = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+        z.write_all(bytes).unwrap();
+        packet_with(50, &z.finish().unwrap())
+    };
+    let mut inner = Vec::new();
+    packets::gap(5, 6, &mut inner);
+    let gap = Item::Gap { from: 5, to: 6 };
+    assert_eq!(whole(&zlib(&inner)).0, [gap.clone()]);
+    assert_eq!(whole(&packet_with(133, &zstd::bulk::compress(&inner, 3).unwrap())).0, [gap.clone()]);
+    assert_eq!(whole(&zlib(&zlib(&zlib(&inner)))).0, [gap]);
+    let (items, names) = whole(&zlib(&zlib(&zlib(&zlib(&inner)))));
+    let [Item::Damage { what, .. }] = items[..] else { panic!("{items:?}") };
+    assert!(names.text(what).ends_with("nested too deep"));
+    let bomb = zlib(&vec![0; 70 << 20]);
+    assert!(bomb.len() < 1 << 20);
+    assert!(matches!(whole(&bomb).0[..], [Item::Damage { .. }]));
+    assert!(matches!(whole(&packet_with(50, b"not zlib")).0[..], [Item::Damage { .. }]));
+}
+
+#[test]
+fn every_fact_comes_back() {
+    let mut out = Vec::new();
+    let clock = ClockSnapshot {
+        boot: 5,
+        mono: 4,
+        real: 1_796_042_030_687_175_717,
+        tai: 1_796_042_067_687_175_717,
+        zone_offset_minutes: Some(-180),
+    };
+    packets::clocks(&clock, &mut out);
+    let system = packets::System {
+        host: b"h\xff".to_vec(),
+        release: b"4.4.1".to_vec(),
+        version: b"#1".to_vec(),
+        machine: b"x86_64".to_vec(),
+        cpus: 2,
+        ram: 1 << 40,
+        page_size: 4096,
+        zone_offset_minutes: -180,
+        recorder: b"dashcam".to_vec(),
+    };
+    packets::system(&system, &mut out);
+    let cpus = [
+        CpuFact { cpu: 0, node: 0, package: 0, core: 0, online: true },
+        CpuFact { cpu: 3000, node: 1, package: 1, core: 7, online: false },
+    ];
+    packets::topology(&cpus, b"Some CPU", &mut out);
+    packets::state(
+        9,
+        &[packets::CpuNow { cpu: 1, tid: 7, prio: 120, since: 3 }],
+        &[
+            packets::ThreadAt {
+                tid: 8,
+                state: ThreadNow::Blocked(TaskState::UNINTERRUPTIBLE),
+                since: Some(4),
+                cpu: Some(1),
+            },
+            packets::ThreadAt { tid: 9, state: ThreadNow::Preempted, since: None, cpu: None },
+        ],
+        &mut out,
+    );
+    packets::losses(&[Loss { cpu: 1, from: 1, to: 2, count: None }], &mut out);
+    packets::gap(10, 20, &mut out);
+    packets::own_threads(&[70, 71], &mut out);
+    packets::metadata(&[("reason", b"key")], &mut out);
+    packets::counters(&[packets::CounterSample { ts: 3, name: b"psi.cpu".to_vec(), cpu: None, value: 1.5 }], &mut out);
+    packets::sampled(50, &mut out);
+    packets::cpu_online(11, 1, false, &mut out);
+    packets::damage(Some(1), "a page", &mut out);
+    packets::complete_through(12, &mut out);
+    packets::uuid(1, &mut out);
+    packets::trace_config(&["sched/sched_switch"], &mut out);
+    packets::ftrace_stats(
+        packets::Phase::End,
+        &[m::FtraceCpuStats { cpu: Some(1), overrun: Some(6), ..Default::default() }],
+        &mut out,
+    );
+    let (items, names) = whole(&out);
+    let id = |text: &[u8]| names.find(text).unwrap();
+    assert_eq!(
+        items,
+        [
+            Item::Clock(clock),
+            Item::System(SystemFact {
+                host: id(b"h\xff"),
+                release: id(b"4.4.1"),
+                version: id(b"#1"),
+                machine: id(b"x86_64"),
+                cpus: 2,
+                ram: 1 << 40
+            }),
+            Item::Cpu(cpus[0]),
+            Item::Cpu(cpus[1]),
+            Item::CpuState { ts: 9, cpu: 1, tid: 7, prio: 120, since: 3 },
+            Item::ThreadState {
+                ts: 9,
+                tid: 8,
+                state: ThreadNow::Blocked(TaskState::UNINTERRUPTIBLE),
+                since: Some(4),
+                cpu: Some(1)
+            },
+            Item::ThreadState { ts: 9, tid: 9, state: ThreadNow::Preempted, since: None, cpu: None },
+            Item::Loss(Loss { cpu: 1, from: 1, to: 2, count: None }),
+            Item::Gap { from: 10, to: 20 },
+            Item::OwnThread { tid: 70 },
+            Item::OwnThread { tid: 71 },
+            Item::Metadata { key: id(b"reason"), value: id(b"key") },
+            Item::Counter { ts: 3, name: id(b"psi.cpu"), cpu: None, value: 1.5 },
+            Item::Sampled { hz: 50 },
+            Item::CpuOnline { ts: 11, cpu: 1, online: false },
+            Item::Damage { cpu: Some(1), what: id(b"a page") },
+            Item::CompleteThrough { ts: 12 },
+            Item::Metadata { key: id(b"ftrace_stats.end.cpu1.overrun"), value: id(b"6") },
+        ]
+    );
+}
+
+#[test]
+fn case_7_prev_state_is_read_by_the_layout_of_the_traces_kernel() {
+    let mut out = Vec::new();
+    packets::system(&packets::System { release: b"4.9.0-13".to_vec(), ..Default::default() }, &mut out);
+    let mut b = BundleBuilder::new();
+    b.switch(1, 0x1000, 1, 120, &comm("x"));
+    b.finish(0, None, &mut out);
+    let EventKind::Switch(s) = events(&whole(&out).0)[0].kind else { panic!() };
+    assert_eq!((s.prev_state, s.prev_state_raw), (TaskState::PREEMPTED, 0x1000));
+}
+
+#[derive(Debug, Clone)]
+enum Row {
+    Switch { state: i64, pid: i32, prio: i32, name: Vec<u8> },
+    Waking { pid: i32, cpu: i32, prio: i32, name: Vec<u8>, flags: u8 },
+    Full { state: i64, prev: i32, pid: i32, name: Vec<u8> },
+    Print { text: Vec<u8>, pid: i32 },
+}
+
+fn row() -> impl Strategy<Value = Row> {
+    // Few distinct names, as on a real CPU, of any bytes but NUL.
+    let name = || prop_oneof![prop::collection::vec(1u8..=255, 0..=15), Just(b"same".to_vec())];
+    let prio = -1i32..140;
+    prop_oneof![
+        (any::<i64>(), any::<i32>(), prio.clone(), name()).prop_map(|(state, pid, prio, name)| Row::Switch {
+            state,
+            pid,
+            prio,
+            name
+        }),
+        (any::<i32>(), 0i32..4096, prio, name(), any::<u8>()).prop_map(|(pid, cpu, prio, name, flags)| Row::Waking {
+            pid,
+            cpu,
+            prio,
+            name,
+            flags
+        }),
+        (any::<i64>(), any::<i32>(), any::<i32>(), name()).prop_map(|(state, prev, pid, name)| Row::Full {
+            state,
+            prev,
+            pid,
+            name
+        }),
+        (name(), any::<i32>()).prop_map(|(text, pid)| Row::Print { text, pid }),
+    ]
+}
+
+fn padded(name: &[u8]) -> [u8; 16] {
+    let mut out = [0; 16];
+    out[..name.len()].copy_from_slice(name);
+    out
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_encoded_comes_back(rows in prop::collection::vec((1u64..1 << 40, row()), 1..80), start in any::<u64>().prop_map(|v| v >> 1), cut in 1usize..20) {
+        let mut out = Vec::new();
+        let mut builder = BundleBuilder::new();
+        let mut ts = start;
+        for (i, (step, row)) in rows.iter().enumerate() {
+            ts += step;
+            match row {
+                Row::Switch { state, pid, prio, name } => builder.switch(ts, *state, *pid, *prio, &padded(name)),
+                Row::Waking { pid, cpu, prio, name, flags } => builder.waking(ts, *pid, *cpu, *prio, &padded(name), *flags),
+                Row::Full { state, prev, pid, name } => builder.full_switch(ts, 0, &FullSwitch { prev_comm: name, prev_pid: *prev, prev_prio: 1, prev_state: *state, next_comm: name, next_pid: *pid, next_prio: 2 }),
+                Row::Print { text, pid } => builder.print(ts, *pid, 1, text),
+            }
+            if i % cut == 0 {
+                builder.finish(7, None, &mut out);
+            }
+        }
+        builder.finish(7, None, &mut out);
+        let (items, names) = whole(&out);
+        prop_assert_eq!(items.len(), rows.len());
+        let (mut ts, mut running) = (start, None);
+        for (item, (step, row)) in items.iter().zip(&rows) {
+            ts += step;
+            let Item::Event(event) = item else { panic!("{item:?}") };
+            prop_assert_eq!((event.ts, event.cpu), (ts, 7));
+            match (row, event.kind) {
+                (Row::Switch { state, pid, prio, name }, EventKind::Switch(s)) => {
+                    prop_assert_eq!((s.prev_tid, s.prev_state_raw, s.next_tid, s.next_prio), (running, *state, *pid, *prio));
+                    prop_assert_eq!(names.bytes(s.next_comm), name.as_slice());
+                    running = Some(*pid);
+                }
+                (Row::Full { state, prev, pid, name }, EventKind::Switch(s)) => {
+                    prop_assert_eq!((s.prev_tid, s.prev_state_raw, s.next_tid, s.prev_prio), (Some(*prev), *state, *pid, Some(1)));
+                    prop_assert_eq!(names.bytes(s.next_comm), name.as_slice());
+                    running = Some(*pid);
+                }
+                (Row::Waking { pid, cpu, prio, name, flags }, EventKind::Waking(w)) => {
+                    prop_assert_eq!((w.tid, w.target_cpu as i32, w.prio, event.flags), (*pid, *cpu, *prio, *flags));
+                    prop_assert_eq!(names.bytes(w.comm), name.as_slice());
+                }
+                (Row::Print { text, pid }, EventKind::Print { text: got }) => {
+                    prop_assert_eq!(names.bytes(got), text.strip_suffix(b"\n").unwrap_or(text));
+                    prop_assert_eq!(event.emitter, Some(*pid));
+                }
+                _ => prop_assert!(false, "{:?} came back as {:?}", row, event),
+            }
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        let _ = decode(&bytes);
+        let _ = decode(&packet_with(1, &bytes));
+        let _ = decode(&framed(&bytes));
+    }
+
+    #[test]
+    fn flipped_bytes_are_survived(flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8)) {
+        let mut out = Vec::new();
+        let mut b = BundleBuilder::new();
+        for i in 0..20u64 {
+            b.switch(i * 1000, 1, i as i32, 120, &comm("name"));
+            b.waking(i * 1000 + 1, 4, 0, 120, &comm("other"), 0);
+            b.blocked_reason(i * 1000 + 2, 1, 2, true, b"f");
+        }
+        b.finish(0, Some(Loss { cpu: 0, from: 0, to: 0, count: None }), &mut out);
+        packets::process_tree(1, &[packets::Process::default()], &[packets::Thread::default()], &mut out);
+        for (at, byte) in flips {
+            let at = at.index(out.len());
+            out[at] = byte;
+        }
+        let _ = decode(&out);
+    }
+}
