@@ -1,8 +1,9 @@
 //! Any ftrace event from its ring-buffer record: the fields are mapped once per event, at start, not per record.
 
 use super::bundle::put_name;
+use crate::perfetto::escape;
 use crate::perfetto::event_table::{self, KnownField};
-use crate::perfetto::wire::{BYTES, put_key, put_uint, put_varint};
+use crate::perfetto::wire::{self, BYTES, put_bytes, put_key, put_uint, put_varint};
 
 /// `FtraceEvent.generic`.
 const GENERIC: u32 = 327;
@@ -131,18 +132,20 @@ impl Step {
                 false
             }
             Into::String(number) => self.format.text(record).is_some_and(|t| put_name(out, *number, t)),
-            Into::Generic(name) if self.format.is_text() => {
-                let mut value = Vec::new();
-                let escaped = self.format.text(record).is_some_and(|t| put_name(&mut value, 3, t));
-                put_generic(out, name, &value);
-                escaped
-            }
+            Into::Generic(name) if self.format.is_text() => match self.format.text(record) {
+                Some(text) => {
+                    let (text, escaped) = escape::escape(text);
+                    put_generic(out, name, wire::bytes_field_len(3, text.len()));
+                    put_bytes(out, 3, text.as_bytes());
+                    escaped
+                }
+                None => false,
+            },
             Into::Generic(name) => {
                 let number = if self.format.signed { 4 } else { 5 };
                 for value in self.format.integers(record) {
-                    let mut encoded = Vec::new();
-                    put_uint(&mut encoded, number, value);
-                    put_generic(out, name, &encoded);
+                    put_generic(out, name, 1 + wire::varint_len(value));
+                    put_uint(out, number, value);
                 }
                 false
             }
@@ -150,11 +153,11 @@ impl Step {
     }
 }
 
-fn put_generic(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+/// Begins a `GenericFtraceEvent.Field` whose value will take `value_len` bytes.
+fn put_generic(out: &mut Vec<u8>, name: &[u8], value_len: usize) {
     put_key(out, 2, BYTES);
-    put_varint(out, (name.len() + value.len()) as u64);
+    put_varint(out, (name.len() + value_len) as u64);
     out.extend_from_slice(name);
-    out.extend_from_slice(value);
 }
 
 impl FieldFormat {
