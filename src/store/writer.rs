@@ -87,6 +87,9 @@ impl SegmentWriter {
         let path = dir.join(name.to_string());
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(FILE_MODE).open(&path);
         let file = file.map_err(|e| StoreError::io("create", &path, e))?;
+        // Nobody else can have locked a file that did not exist.
+        let file = mark_as_written(file, &path)?;
+        let file = file.ok_or_else(|| StoreError::io("lock", &path, io::ErrorKind::WouldBlock.into()))?;
         Ok(Self::on(Box::new(file), dir, name))
     }
 
@@ -233,5 +236,17 @@ impl SegmentWriter {
     /// Frames written so far.
     pub fn frames(&self) -> &[FrameEntry] {
         &self.entries
+    }
+}
+
+/// Locks a `.part` for as long as it is open, so that recovery can tell one that grows from one that was left;
+/// `None` when somebody writes it. (flock(2): the lock goes with the open file, also after SIGKILL.)
+pub(super) fn mark_as_written(file: File, path: &Path) -> Result<Option<File>, StoreError> {
+    use nix::fcntl::{FlockArg, flock};
+    #[allow(deprecated, reason = "the lock lives as long as the file, a guard beside it has no use")]
+    match flock(std::os::fd::AsRawFd::as_raw_fd(&file), FlockArg::LockExclusiveNonblock) {
+        Ok(()) => Ok(Some(file)),
+        Err(nix::Error::EWOULDBLOCK) => Ok(None),
+        Err(e) => Err(StoreError::io("lock", path, e.into())),
     }
 }
