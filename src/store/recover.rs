@@ -9,6 +9,7 @@ use super::layout::{Store, StoredFile};
 use super::reader;
 use super::scan::{self, FrameProbe};
 use super::writer::SegmentWriter;
+use nix::fcntl::Flock;
 use std::fs::{self, File, OpenOptions};
 use std::path::PathBuf;
 
@@ -68,10 +69,10 @@ fn flatten(result: Result<Option<Outcome>, StoreError>) -> Option<Outcome> {
 }
 
 /// Opens a left-over, or `None` while its writer lives.
-fn open(file: &StoredFile) -> Result<Option<File>, StoreError> {
+fn open(file: &StoredFile) -> Result<Option<Flock<File>>, StoreError> {
     let opened = OpenOptions::new().read(true).write(true).open(&file.path);
     let opened = opened.map_err(|e| StoreError::io("open", &file.path, e))?;
-    super::writer::mark_as_written(opened, &file.path)
+    super::writer::claim(opened, &file.path)
 }
 
 fn segment(

@@ -64,14 +64,7 @@ impl TailReader {
     /// Follows from the begin of the first segment with a number above `sequence`.
     pub fn after(store: &Store, sequence: u64) -> Result<Self, StoreError> {
         let decompressor = FrameDecompressor::new().map_err(|e| StoreError::io("decompress", store.root(), e))?;
-        Ok(TailReader {
-            store: store.clone(),
-            sequence,
-            current: None,
-            listed: None,
-            decompressor,
-            bytes: Vec::new(),
-        })
+        Ok(TailReader { store: store.clone(), sequence, current: None, listed: None, decompressor, bytes: Vec::new() })
     }
 
     /// Number of the segment being read, or of the last one read.

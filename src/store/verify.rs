@@ -43,7 +43,11 @@ impl Verified {
 }
 
 /// Checks `path`. `progress` is told bytes checked so far and in all.
-pub fn verify(path: &Path, probe: &mut dyn FrameProbe, progress: &mut dyn FnMut(u64, u64)) -> Result<Verified, StoreError> {
+pub fn verify(
+    path: &Path,
+    probe: &mut dyn FrameProbe,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Verified, StoreError> {
     let mut reader = SegmentReader::open_with(path, probe)?;
     let sum = |get: fn(&Totals) -> u64| reader.parts().iter().fold(0, |n: u64, p| n.saturating_add(get(&p.totals)));
     let mut out = Verified {
