@@ -184,7 +184,9 @@ impl Found {
                 }
             }
             k if k == KEY_BOOT.as_bytes() && self.boot == BootId::default() => self.boot = BootId::parse(&text),
-            k if k == KEY_RECORDER.as_bytes() && self.recorder.is_empty() => self.recorder = text.chars().take(64).collect(),
+            k if k == KEY_RECORDER.as_bytes() && self.recorder.is_empty() => {
+                self.recorder = text.chars().take(64).collect()
+            }
             k if k == KEY_START.as_bytes() && self.start.is_none() => self.start = text.parse().ok(),
             _ => {}
         }
