@@ -16,12 +16,10 @@ pub mod loss;
 pub mod open_files;
 pub mod page;
 pub mod prev_state;
+pub mod procfs;
 pub mod records;
 pub mod stats;
 #[doc(hidden)]
 pub mod testing;
-pub mod tracefs;
-
-pub mod procfs;
-pub mod symbols;
 pub mod topology;
+pub mod tracefs;

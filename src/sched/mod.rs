@@ -8,6 +8,7 @@
 //! [`fold::Sink`]; the other modules are sinks or read what a sink kept.
 
 pub mod event;
+pub mod fields;
 pub mod fold;
 pub mod order;
 pub mod state;

@@ -19,7 +19,6 @@ pub mod frame;
 pub mod index;
 pub mod layout;
 pub mod lock;
-mod merge;
 pub mod name;
 pub mod probe;
 pub mod reader;
