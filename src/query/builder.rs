@@ -9,8 +9,8 @@ use super::columns::{Columns, NONE, Track, UNFINISHED};
 use super::facts::{Facts, Meta};
 use super::marks::{self, Mark};
 use crate::names::{NameId, NameTable, printable};
-use crate::sched::fields::SOFTIRQS;
 use crate::sched::event::{Event, EventKind, Item, SystemFact, ThreadNow};
+use crate::sched::fields::SOFTIRQS;
 use crate::sched::fold::{Interval, Sink, Utid};
 use crate::sched::summary::Window;
 

@@ -235,8 +235,14 @@ impl States {
     }
 
     fn bytes(&self) -> usize {
-        self.ts.bytes() + self.dur.bytes() + self.utid.bytes() + self.cpu.bytes()
-            + self.kind.bytes() + self.flags.bytes() + self.a.bytes() + self.b.bytes()
+        self.ts.bytes()
+            + self.dur.bytes()
+            + self.utid.bytes()
+            + self.cpu.bytes()
+            + self.kind.bytes()
+            + self.flags.bytes()
+            + self.a.bytes()
+            + self.b.bytes()
     }
 }
 
@@ -395,9 +401,7 @@ impl Columns {
 
     /// Slices of `sched` by CPU.
     pub fn sched_by_cpu(&self) -> &Postings {
-        self.index
-            .sched_cpu
-            .get_or_init(|| Postings::build(self.sched.len(), |id| self.states.cpu(self.sched.row(id))))
+        self.index.sched_cpu.get_or_init(|| Postings::build(self.sched.len(), |id| self.states.cpu(self.sched.row(id))))
     }
 
     /// Rows of `thread_state` by utid.

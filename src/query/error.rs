@@ -24,7 +24,11 @@ pub enum QueryError {
 impl QueryError {
     /// An error at byte `offset` of `source`.
     pub fn at(source: &str, offset: usize, message: impl Into<String>) -> Self {
-        QueryError::Sql(Box::new(SqlError { message: message.into(), place: Some(Place::of(source, offset)), hint: None }))
+        QueryError::Sql(Box::new(SqlError {
+            message: message.into(),
+            place: Some(Place::of(source, offset)),
+            hint: None,
+        }))
     }
 
     /// The same with a hint.
@@ -83,7 +87,8 @@ impl Place {
         let before: Vec<char> = source[start..offset].chars().collect();
         let after: Vec<char> = source[offset..end].chars().collect();
         let cut = before.len().saturating_sub(AROUND);
-        let show = |chars: &[char]| crate::names::printable(chars.iter().collect::<String>().replace('\t', " ").as_bytes());
+        let show =
+            |chars: &[char]| crate::names::printable(chars.iter().collect::<String>().replace('\t', " ").as_bytes());
         let mut text = if cut > 0 { "…".to_owned() } else { String::new() };
         text.push_str(&show(&before[cut..]));
         let caret = unicode_width::UnicodeWidthStr::width(text.as_str());
@@ -99,7 +104,15 @@ impl fmt::Display for SqlError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&crate::names::printable(self.message.as_bytes()))?;
         if let Some(place) = &self.place {
-            write!(f, " (line {}, column {})\n  {}\n  {:caret$}^", place.line, place.column, place.text, "", caret = place.caret)?;
+            write!(
+                f,
+                " (line {}, column {})\n  {}\n  {:caret$}^",
+                place.line,
+                place.column,
+                place.text,
+                "",
+                caret = place.caret
+            )?;
         }
         if let Some(hint) = &self.hint {
             write!(f, "\n{hint}")?;

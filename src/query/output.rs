@@ -26,7 +26,9 @@ pub enum Format {
 /// A printer of `format` on `out`.
 pub fn printer<'a, W: Write + 'a>(format: Format, out: W) -> Box<dyn Rows + 'a> {
     match format {
-        Format::Table => Box::new(Table { out, names: Vec::new(), kept: Vec::new(), widths: None, results: 0, rows: 0 }),
+        Format::Table => {
+            Box::new(Table { out, names: Vec::new(), kept: Vec::new(), widths: None, results: 0, rows: 0 })
+        }
         Format::Csv => Box::new(Csv { out, results: 0 }),
         Format::Json => Box::new(Json { out, keys: Vec::new() }),
     }

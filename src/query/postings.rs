@@ -62,7 +62,6 @@ impl Postings {
     }
 }
 
-
 #[cfg(test)]
 mod tests {
     use super::*;

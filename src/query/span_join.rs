@@ -9,7 +9,9 @@ use std::ffi::c_int;
 use std::marker::PhantomData;
 
 use rusqlite::types::Value;
-use rusqlite::vtab::{Context, CreateVTab, Filters, IndexInfo, VTab, VTabConnection, VTabCursor, VTabKind, read_only_module};
+use rusqlite::vtab::{
+    Context, CreateVTab, Filters, IndexInfo, VTab, VTabConnection, VTabCursor, VTabKind, read_only_module,
+};
 use rusqlite::{Connection, Error, Result, ffi};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -160,7 +162,9 @@ unsafe impl<'vtab> VTab<'vtab> for SpanTab {
         let mut sides = [Side::parse(a)?, Side::parse(b)?];
         if let (Some(p), Some(q)) = (&sides[0].partition, &sides[1].partition) {
             if !p.eq_ignore_ascii_case(q) {
-                return Err(module(format!("span join: both sides must be partitioned by one column, not {p} and {q}")));
+                return Err(module(format!(
+                    "span join: both sides must be partitioned by one column, not {p} and {q}"
+                )));
             }
         }
         // SAFETY: the handle outlives the table, which SQLite disconnects before it closes the connection.

@@ -31,7 +31,9 @@ impl Nested {
     fn enter() -> Result<Nested> {
         DEPTH.with(|d| {
             if d.get() >= MAX_DEPTH {
-                return Err(Error::UserFunctionError(format!("functions call each other more than {MAX_DEPTH} deep").into()));
+                return Err(Error::UserFunctionError(
+                    format!("functions call each other more than {MAX_DEPTH} deep").into(),
+                ));
             }
             d.set(d.get() + 1);
             Ok(Nested)

@@ -200,11 +200,7 @@ unsafe impl<'vtab, T: Table> VTab<'vtab> for Tab<T> {
     type Aux = Arc<Columns>;
     type Cursor = Cursor<'vtab, T>;
 
-    fn connect(
-        _: &mut VTabConnection,
-        aux: Option<&Self::Aux>,
-        _args: &[&[u8]],
-    ) -> rusqlite::Result<(String, Self)> {
+    fn connect(_: &mut VTabConnection, aux: Option<&Self::Aux>, _args: &[&[u8]]) -> rusqlite::Result<(String, Self)> {
         let columns = aux.cloned().unwrap_or_default();
         Ok((T::DDL.to_owned(), Tab { base: ffi::sqlite3_vtab::default(), columns, table: PhantomData }))
     }
@@ -353,7 +349,8 @@ impl<T: Table> Tab<T> {
 
 /// Rows of equal `ts` stand in id order, so `ORDER BY ts, id` is row order too when both go the same way.
 fn is_id_tail<T: Table>(first: &(c_int, bool), rest: &[(c_int, bool)]) -> bool {
-    Some(first.0) == T::LAYOUT.ts && matches!(rest, [(column, desc)] if (*column == 0 || *column < 0) && *desc == first.1)
+    Some(first.0) == T::LAYOUT.ts
+        && matches!(rest, [(column, desc)] if (*column == 0 || *column < 0) && *desc == first.1)
 }
 
 impl<T: Table> CreateVTab<'_> for Tab<T> {
@@ -444,7 +441,8 @@ unsafe impl<T: Table> VTabCursor for Cursor<'_, T> {
             },
             Path::Key(k) => {
                 let key = first.and_then(number).and_then(|v| u32::try_from(v).ok());
-                match T::LAYOUT.keys.get(usize::from(k)).zip(key).map(|(column, key)| T::rows_of(columns, *column, key)) {
+                match T::LAYOUT.keys.get(usize::from(k)).zip(key).map(|(column, key)| T::rows_of(columns, *column, key))
+                {
                     Some(Found::List(list)) => {
                         let (a, b) = (list.partition_point(|r| *r < from), list.partition_point(|r| *r < to));
                         Rows::List(list[a..b.max(a)].iter())

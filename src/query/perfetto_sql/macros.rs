@@ -61,7 +61,11 @@ fn expand_into(
                     return Err(QueryError::at(user, place, format!("there is no macro {name}!")));
                 };
                 if depth >= MAX_DEPTH {
-                    return Err(QueryError::at(user, place, format!("macro {name}! is nested more than {MAX_DEPTH} deep")));
+                    return Err(QueryError::at(
+                        user,
+                        place,
+                        format!("macro {name}! is nested more than {MAX_DEPTH} deep"),
+                    ));
                 }
                 let arguments = arguments(text.source, &list[n + open + 1..n + close]);
                 if arguments.len() != found.parameters.len() {
@@ -188,7 +192,10 @@ mod tests {
     #[test]
     fn arguments_may_hold_commas_in_parentheses_and_other_macros() {
         let macros: &[(&str, &[&str], &str)] = &[("mx", &["a", "b"], "max($a, $b)"), ("one", &[], "1")];
-        assert_eq!(run("SELECT Mx!(f(x, y), mx!(2,one!())) != 3", macros).unwrap(), "SELECT max(f(x, y),  max(2, 1)) != 3");
+        assert_eq!(
+            run("SELECT Mx!(f(x, y), mx!(2,one!())) != 3", macros).unwrap(),
+            "SELECT max(f(x, y),  max(2, 1)) != 3"
+        );
     }
 
     #[test]
@@ -202,6 +209,11 @@ mod tests {
     #[test]
     fn unknown_macro_or_count_shows_the_place() {
         assert!(run("SELECT nope!(1)", &[]).unwrap_err().to_string().contains("column 8"));
-        assert!(run("m!(1,2)", &[("m", &["x"], "$x")]).unwrap_err().to_string().contains("takes 1 arguments (x), 2 are given"));
+        assert!(
+            run("m!(1,2)", &[("m", &["x"], "$x")])
+                .unwrap_err()
+                .to_string()
+                .contains("takes 1 arguments (x), 2 are given")
+        );
     }
 }

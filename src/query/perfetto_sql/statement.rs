@@ -152,7 +152,11 @@ impl<'a> Reader<'a> {
 
     fn expect(&mut self, word: &str) -> Result<(), QueryError> {
         let place = self.place();
-        if self.word(word) { Ok(()) } else { Err(QueryError::at(self.source, place, format!("{word} should stand here"))) }
+        if self.word(word) {
+            Ok(())
+        } else {
+            Err(QueryError::at(self.source, place, format!("{word} should stand here")))
+        }
     }
 
     fn name(&mut self) -> Result<(&'a str, usize), QueryError> {
@@ -247,7 +251,11 @@ impl<'a> Reader<'a> {
         };
         let here = self.place();
         if self.word("DELEGATES") {
-            return Err(QueryError::at(self.source, here, "DELEGATES TO names code inside Perfetto, which dashcam does not have"));
+            return Err(QueryError::at(
+                self.source,
+                here,
+                "DELEGATES TO names code inside Perfetto, which dashcam does not have",
+            ));
         }
         self.expect("AS")?;
         let body = expand(self.source, &self.list[self.at..], macros)?.sql.trim().to_owned();
@@ -280,12 +288,15 @@ mod tests {
 
     #[test]
     fn tables_lose_their_column_types() {
-        let Statement::Replace { drop, create } =
-            read("CREATE OR REPLACE PERFETTO TABLE t(\n-- doc\n id JOINID(thread.id), n LONG) AS SELECT 1 AS id, 2 AS n")
-        else {
+        let Statement::Replace { drop, create } = read(
+            "CREATE OR REPLACE PERFETTO TABLE t(\n-- doc\n id JOINID(thread.id), n LONG) AS SELECT 1 AS id, 2 AS n",
+        ) else {
             panic!()
         };
-        assert_eq!((drop.as_str(), create.sql.as_str()), ("DROP TABLE IF EXISTS t", "CREATE TABLE t AS SELECT 1 AS id, 2 AS n"));
+        assert_eq!(
+            (drop.as_str(), create.sql.as_str()),
+            ("DROP TABLE IF EXISTS t", "CREATE TABLE t AS SELECT 1 AS id, 2 AS n")
+        );
     }
 
     #[test]

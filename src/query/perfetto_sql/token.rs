@@ -95,7 +95,9 @@ fn is_word(b: u8) -> bool {
 fn number(bytes: &[u8], at: usize) -> usize {
     let mut end = at;
     while end < bytes.len() {
-        let exponent_sign = matches!(bytes[end], b'+' | b'-') && matches!(bytes[end - 1], b'e' | b'E') && bytes[at + 1..].first() != Some(&b'x');
+        let exponent_sign = matches!(bytes[end], b'+' | b'-')
+            && matches!(bytes[end - 1], b'e' | b'E')
+            && bytes[at + 1..].first() != Some(&b'x');
         if !(is_word(bytes[end]) || bytes[end] == b'.' || (end > at && exponent_sign)) {
             break;
         }

@@ -105,12 +105,16 @@ fn field(c: &Columns, row: u32) -> Option<(&'static str, Field)> {
     let (event, emitter) = c.events.get((row / FIELDS) as usize)?;
     let mut n = 0;
     let mut found = None;
-    each_field(event, |tid| comm(c, event, *emitter, tid), |key, value| {
-        if n == row % FIELDS {
-            found = Some((key, value));
-        }
-        n += 1;
-    });
+    each_field(
+        event,
+        |tid| comm(c, event, *emitter, tid),
+        |key, value| {
+            if n == row % FIELDS {
+                found = Some((key, value));
+            }
+            n += 1;
+        },
+    );
     found
 }
 

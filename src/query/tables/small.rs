@@ -28,7 +28,10 @@ fn bounds(conn: &Connection, c: &Columns) -> rusqlite::Result<()> {
         conn.execute("INSERT INTO trace_bounds VALUES (?1, ?2)", params![w.from as i64, w.to as i64])?;
     }
     for gap in &c.facts.gaps {
-        conn.execute("INSERT INTO gap VALUES (?1, ?2)", params![gap.from as i64, gap.to.saturating_sub(gap.from) as i64])?;
+        conn.execute(
+            "INSERT INTO gap VALUES (?1, ?2)",
+            params![gap.from as i64, gap.to.saturating_sub(gap.from) as i64],
+        )?;
     }
     let mut insert = conn.prepare("INSERT INTO loss VALUES (?1, ?2, ?3, ?4)")?;
     for l in &c.facts.losses {
@@ -63,19 +66,49 @@ fn tracks(conn: &Connection, c: &Columns) -> rusqlite::Result<()> {
     for (id, track) in c.tracks.iter().enumerate() {
         let none = None::<i64>;
         match *track {
-            Track::Thread(utid) => {
-                insert.execute(params![id, None::<String>, "slice", "thread_execution", utid, none, none, None::<String>])?
-            }
-            Track::Process(pid, n) => {
-                insert.execute(params![id, name(n), "slice", "atrace_async_slice", none, upid(pid), none, None::<String>])?
-            }
+            Track::Thread(utid) => insert.execute(params![
+                id,
+                None::<String>,
+                "slice",
+                "thread_execution",
+                utid,
+                none,
+                none,
+                None::<String>
+            ])?,
+            Track::Process(pid, n) => insert.execute(params![
+                id,
+                name(n),
+                "slice",
+                "atrace_async_slice",
+                none,
+                upid(pid),
+                none,
+                None::<String>
+            ])?,
             Track::Irq { cpu, soft } => {
                 let (label, kind) = if soft { ("SoftIrq", "cpu_softirq") } else { ("Irq", "cpu_irq") };
-                insert.execute(params![id, format!("{label} Cpu {cpu}"), "slice", kind, none, none, cpu, None::<String>])?
+                insert.execute(params![
+                    id,
+                    format!("{label} Cpu {cpu}"),
+                    "slice",
+                    kind,
+                    none,
+                    none,
+                    cpu,
+                    None::<String>
+                ])?
             }
-            Track::ProcessCounter(pid, n) => {
-                insert.execute(params![id, name(n), "counter", "atrace_counter", none, upid(pid), none, None::<String>])?
-            }
+            Track::ProcessCounter(pid, n) => insert.execute(params![
+                id,
+                name(n),
+                "counter",
+                "atrace_counter",
+                none,
+                upid(pid),
+                none,
+                None::<String>
+            ])?,
             Track::CpuCounter(cpu, n) => {
                 let kind = match c.names.bytes(n) {
                     b"cpufreq" => "cpu_frequency",
@@ -141,7 +174,8 @@ fn lost(losses: &[Loss], cpu: u32) -> (u64, bool, usize) {
 
 fn stats(conn: &Connection, c: &Columns) -> rusqlite::Result<()> {
     let mut insert = conn.prepare("INSERT INTO stats VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?;
-    let mut cpus: Vec<u32> = c.facts.cpus.iter().map(|cpu| cpu.cpu).chain(c.facts.losses.iter().map(|l| l.cpu)).collect();
+    let mut cpus: Vec<u32> =
+        c.facts.cpus.iter().map(|cpu| cpu.cpu).chain(c.facts.losses.iter().map(|l| l.cpu)).collect();
     cpus.sort_unstable();
     cpus.dedup();
     let mut key = 0;
@@ -151,7 +185,12 @@ fn stats(conn: &Connection, c: &Columns) -> rusqlite::Result<()> {
     };
     for cpu in cpus {
         let (known, unknown, times) = lost(&c.facts.losses, cpu);
-        add("ftrace_cpu_overrun_delta", Some(cpu), known, "Events the kernel dropped on this CPU, as far as it counted them.")?;
+        add(
+            "ftrace_cpu_overrun_delta",
+            Some(cpu),
+            known,
+            "Events the kernel dropped on this CPU, as far as it counted them.",
+        )?;
         add("ftrace_cpu_has_data_loss", Some(cpu), u64::from(times > 0), "Whether events of this CPU are missing.")?;
         add(
             "dashcam_loss_of_unknown_number",
