@@ -232,3 +232,149 @@ fn element_size(type_text: &str) -> usize {
         _ => 8,
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::kernel::testing::{Kernel, SwitchRecord};
+    use proptest::prelude::*;
+
+    fn fixture(name: &str) -> EventFormat {
+        let path = format!("{}/tests/fixtures/kernels/6.18/{name}", env!("CARGO_MANIFEST_DIR"));
+        EventFormat::parse(&std::fs::read_to_string(path).unwrap()).unwrap()
+    }
+
+    fn field(text: &str) -> Field {
+        parse_field(text).unwrap()
+    }
+
+    #[test]
+    fn offsets_follow_the_kernel() {
+        for (kernel, prev_state, next_pid) in
+            [(Kernel::V4_4, 32, 56), (Kernel::V6_6Rt, 40, 64), (Kernel::V6_18, 32, 56)]
+        {
+            let format = EventFormat::parse(kernel.sched_switch()).unwrap();
+            assert_eq!(format.field("prev_state").unwrap().offset, prev_state, "{kernel:?}");
+            assert_eq!(format.field("next_pid").unwrap().offset, next_pid, "{kernel:?}");
+            assert_eq!(format.field("common_pid").unwrap().offset, 4, "{kernel:?}");
+        }
+        let rt = EventFormat::parse(Kernel::V6_6Rt.sched_switch()).unwrap();
+        assert_eq!(rt.common.len(), 5, "PREEMPT_RT adds common_preempt_lazy_count");
+        assert_eq!((rt.id, rt.name.as_str()), (323, "sched_switch"));
+    }
+
+    #[test]
+    fn kinds_of_fields() {
+        let comm = field("char prev_comm[16];\toffset:8;\tsize:16;\tsigned:0;");
+        assert_eq!((comm.kind, comm.type_text.as_str()), (FieldKind::Array { count: 16 }, "char"));
+        assert!(comm.is_text());
+        let args = field("unsigned long args[6];\toffset:16;\tsize:48;\tsigned:0;");
+        assert_eq!(args.kind, FieldKind::Array { count: 6 });
+        let named = field("int v[MAX_OF * 2];\toffset:16;\tsize:16;\tsigned:1;");
+        assert_eq!(named.kind, FieldKind::Array { count: 4 });
+        let buf = field("char buf[];\toffset:16;\tsize:0;\tsigned:0;");
+        assert_eq!(buf.kind, FieldKind::Rest);
+        let loc = field("__data_loc char[] name;\toffset:12;\tsize:4;\tsigned:0;");
+        assert_eq!((loc.kind, loc.name.as_str()), (FieldKind::DataLoc, "name"));
+        assert!(loc.is_text());
+        let pointer = field("char * buf;\toffset:24;\tsize:8;\tsigned:0;");
+        assert_eq!((pointer.kind, pointer.type_text.as_str()), (FieldKind::Scalar, "char *"));
+        assert!(!pointer.is_text());
+        assert_eq!(field("u64 x; offset:0; size:8;").kind, FieldKind::Scalar, "`signed` is missing on old kernels");
+    }
+
+    #[test]
+    fn reads_numbers_and_text_in_place() {
+        let format = fixture("sched_switch");
+        let record = SwitchRecord {
+            prev_comm: b"a) R 1 (b",
+            prev_pid: -7,
+            prev_prio: 120,
+            prev_state: 0x100,
+            next_comm: b"\xffx",
+            next_pid: 42,
+            next_prio: 98,
+        }
+        .encode(&format);
+        let get = |name: &str| format.field(name).unwrap();
+        assert_eq!(get("prev_comm").string(&record), Some(&b"a) R 1 (b"[..]));
+        assert_eq!(get("prev_pid").i64(&record), Some(-7));
+        assert_eq!(get("prev_pid").u64(&record), Some(0xffff_fff9));
+        assert_eq!(get("prev_state").i64(&record), Some(0x100));
+        assert_eq!(get("next_comm").string(&record), Some(&b"\xffx"[..]));
+        assert_eq!(get("common_type").u64(&record), Some(372));
+        assert_eq!(get("next_prio").u64(&record[..60]), None, "a short record has no such field");
+    }
+
+    #[test]
+    fn data_loc_is_followed_within_the_record_only() {
+        let format = fixture("sched_process_exec");
+        let file = format.field("filename").unwrap();
+        let mut record = vec![0_u8; 20];
+        record[8..12].copy_from_slice(&(8_u32 << 16 | 20).to_ne_bytes());
+        record.extend(b"/bin/ls\0");
+        assert_eq!(file.string(&record), Some(&b"/bin/ls"[..]));
+        record[8..12].copy_from_slice(&(9_u32 << 16 | 20).to_ne_bytes());
+        assert_eq!(file.bytes(&record), None, "reaches beyond");
+        record[8..12].copy_from_slice(&u32::MAX.to_ne_bytes());
+        assert_eq!(file.bytes(&record), None);
+        let relative = Field { kind: FieldKind::RelLoc, ..file.clone() };
+        // The field ends at 12; the text is at 20, so 8 further on.
+        record[8..12].copy_from_slice(&(8_u32 << 16 | 8).to_ne_bytes());
+        assert_eq!(relative.string(&record), Some(&b"/bin/ls"[..]));
+    }
+
+    #[test]
+    fn every_fixture_parses() {
+        let folder = format!("{}/tests/fixtures/kernels", env!("CARGO_MANIFEST_DIR"));
+        let mut parsed = 0;
+        for kernel in std::fs::read_dir(folder).unwrap().flatten().filter(|e| e.path().is_dir()) {
+            for file in std::fs::read_dir(kernel.path()).unwrap().flatten() {
+                if file.file_name() != "header_page" {
+                    let format = EventFormat::parse(&std::fs::read_to_string(file.path()).unwrap()).unwrap();
+                    assert_eq!(format.name.as_str(), file.file_name().to_str().unwrap());
+                    parsed += 1;
+                }
+            }
+        }
+        assert!(parsed >= 28, "{parsed}");
+    }
+
+    #[test]
+    fn what_is_missing_or_wrong_is_named() {
+        assert_eq!(EventFormat::parse(""), Err(FormatError::Missing("name:")));
+        assert_eq!(EventFormat::parse("name: x\n"), Err(FormatError::Missing("ID:")));
+        let wrong = EventFormat::parse("name: x\nID: 70000\n").unwrap_err();
+        assert_eq!(wrong, FormatError::Line { line: 2, text: "ID: 70000".to_owned() });
+        let field = EventFormat::parse("name: x\nID: 7\n\tfield:int \x1b[2J;\toffset:8;\n").unwrap_err();
+        assert!(!field.to_string().contains('\x1b'), "{field}");
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_parses_or_is_refused(text in "(name: a\nID: 3\n)?(\\PC{0,40}|\tfield:[a-z \\[\\]0-9_;:]{0,60}\n){0,6}") {
+            if let Ok(format) = EventFormat::parse(&text) {
+                let record = [0xff_u8; 64];
+                for field in &format.fields {
+                    let _ = (field.u64(&record), field.i64(&record), field.string(&record));
+                }
+                let _ = format.min_size();
+            }
+        }
+
+        #[test]
+        fn fields_never_leave_the_record(
+            offset in 0_usize..100, size in 0_usize..20, loc: bool, record in prop::collection::vec(any::<u8>(), 0..80),
+        ) {
+            let kind = if loc { FieldKind::DataLoc } else { FieldKind::Scalar };
+            let field = Field { name: "f".into(), type_text: "x".into(), offset, size, signed: false, kind };
+            if let Some(bytes) = field.bytes(&record) {
+                let range = record.as_ptr_range();
+                prop_assert!(range.contains(&bytes.as_ptr()) || bytes.is_empty());
+                prop_assert!(bytes.as_ptr_range().end <= range.end);
+            }
+            prop_assert_eq!(field.u64(&record).is_some(), matches!(size, 1 | 2 | 4 | 8) && offset + size <= record.len());
+        }
+    }
+}

@@ -12,7 +12,6 @@ use nix::fcntl::Flock;
 
 use super::budget::{Budget, Shares, Wanted};
 use super::controls::read_text;
-use super::cpu_list::parse_cpu_list;
 use super::cpu_reader::{CpuReader, ReadError};
 use super::events::{EventTable, UnknownWord, expand, read_format};
 use super::format::FormatError;
@@ -21,6 +20,7 @@ use super::open_files::{self, TooFewFiles};
 use super::page::PageLayout;
 use super::prev_state::layout_of;
 use super::stats::CpuStats;
+use super::topology::parse_cpu_list;
 use super::tracefs::{Tracefs, TracefsError};
 use crate::names::printable;
 use crate::sched::state::StateLayout;
@@ -178,7 +178,7 @@ impl Machine {
     pub fn read() -> Machine {
         let ram = nix::sys::sysinfo::sysinfo().map_or(0, |info| info.ram_total());
         let online = fs::read_to_string("/sys/devices/system/cpu/online").ok();
-        let online = online.and_then(|text| parse_cpu_list(&text)).unwrap_or_default();
+        let online = online.and_then(|text| parse_cpu_list(&text).ok()).unwrap_or_default();
         let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned();
         Machine { ram, online, release }
     }
@@ -561,3 +561,6 @@ fn write(tracefs: &Tracefs, path: &Path, value: &str) -> Result<(), InstanceErro
         _ => InstanceError::Write { path: path.to_owned(), value: value.to_owned(), source },
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,7 +6,6 @@
 
 pub mod budget;
 pub mod controls;
-pub mod cpu_list;
 pub mod cpu_reader;
 pub mod events;
 pub mod format;

@@ -217,3 +217,93 @@ pub(super) fn read_u32(bytes: &[u8], at: usize) -> Option<u32> {
 pub(super) fn read_u64(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::kernel::testing::{PageWriter, header_page};
+
+    #[test]
+    fn case_5_geometry_comes_from_header_page() {
+        let text =
+            std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/kernels/6.18/header_page"))
+                .unwrap();
+        assert_eq!(PageLayout::parse(&text), Ok(PageLayout::USUAL));
+        for kb in [4, 8, 16, 64] {
+            let layout = PageLayout::parse(&header_page(kb * 1024)).unwrap();
+            assert_eq!(layout.sub_buffer_size(), kb * 1024);
+            assert_eq!(layout.header_size(), 16);
+        }
+        // A 32-bit kernel: local_t of 4 bytes, data from 12.
+        let small = text
+            .replace("offset:8;\tsize:8", "offset:8;\tsize:4")
+            .replace("offset:16;\tsize:4080", "offset:12;\tsize:4084");
+        let small = PageLayout::parse(&small).unwrap();
+        assert_eq!((small.long_size(), small.header_size(), small.sub_buffer_size()), (4, 12, 4096));
+    }
+
+    #[test]
+    fn impossible_geometry_is_refused() {
+        let good = header_page(4096);
+        assert_eq!(PageLayout::parse(""), Err(FormatError::Missing("timestamp")));
+        for (from, to) in [
+            ("size:4080", "size:4294967295"),
+            ("offset:16", "offset:4"),
+            ("size:4080", "size:0"),
+            ("local_t commit;\toffset:8;\tsize:8", "local_t commit;\toffset:8;\tsize:2"),
+        ] {
+            assert!(PageLayout::parse(&good.replace(from, to)).is_err(), "{from} -> {to}");
+        }
+    }
+
+    #[test]
+    fn case_4_missed_events_yes_no_and_how_many() {
+        let layout = PageLayout::USUAL;
+        let read = |page: &[u8]| PageHeader::read(&layout, page).unwrap();
+        let mut writer = PageWriter::new(layout, 77);
+        assert!(writer.data(80, b"12345678"));
+        assert_eq!(read(&writer.clone().finish()), PageHeader { timestamp: 77, len: 12, missed: Missed::None });
+        assert_eq!(read(&writer.clone().finish_missed(None)).missed, Missed::Some);
+        assert_eq!(read(&writer.clone().finish_missed(Some(1234))).missed, Missed::Count(1234));
+        assert_eq!(
+            read(&writer.clone().finish_with(MISSED_STORED, None)).missed,
+            Missed::None,
+            "bit 30 alone says nothing"
+        );
+        // 4080 bytes of data: no room for a count. The writer leaves it out, a kernel that lies is believed for "some".
+        let mut full = PageWriter::new(layout, 0);
+        assert!(full.raw(&[0; 4080]));
+        assert_eq!(read(&full.clone().finish_missed(Some(9))).missed, Missed::Some);
+        assert_eq!(read(&full.finish_with(MISSED_EVENTS | MISSED_STORED, None)).missed, Missed::Some);
+    }
+
+    #[test]
+    fn case_4_flags_added_as_a_negative_int() {
+        let mut page = PageWriter::new(PageLayout::USUAL, 1).finish();
+        page[8..16].copy_from_slice(&0xffff_ffff_8000_0010_u64.to_ne_bytes());
+        let header = PageHeader::read(&PageLayout::USUAL, &page).unwrap();
+        assert_eq!((header.len, header.missed), (16, Missed::Some));
+    }
+
+    #[test]
+    fn case_4_counts_of_a_32_bit_kernel() {
+        let layout = PageLayout { commit_size: 4, data_at: 12, ..PageLayout::USUAL };
+        let page = PageWriter::new(layout, 5).finish_missed(Some(6));
+        assert_eq!(PageHeader::read(&layout, &page), Ok(PageHeader { timestamp: 5, len: 0, missed: Missed::Count(6) }));
+    }
+
+    #[test]
+    fn case_5_short_reads_and_lying_headers() {
+        let layout = PageLayout::USUAL;
+        let mut writer = PageWriter::new(layout, 1);
+        assert!(writer.data(2, &[1; 100]));
+        let page = writer.clone().finish();
+        assert_eq!(PageHeader::read(&layout, &page[..7]), Err(AbiError::PartialPageRead));
+        assert_eq!(PageHeader::read(&layout, &page[..15]), Err(AbiError::PartialPageRead));
+        assert_eq!(PageHeader::read(&layout, &page[..100]), Err(AbiError::PartialPageRead));
+        assert_eq!(PageHeader::read(&layout, &page[..120]).map(|h| h.len), Ok(104));
+        let lies = writer.finish_with(0, Some(4081));
+        assert_eq!(PageHeader::read(&layout, &lies), Err(AbiError::InvalidPageHeader));
+    }
+}

@@ -196,3 +196,207 @@ fn absolute(stamp: u64, running: u64) -> u64 {
     let full = upper | stamp;
     if upper != 0 && full < running { full.wrapping_add(1 << STAMP_BITS) } else { full }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::kernel::testing::PageWriter;
+    use proptest::prelude::*;
+
+    const LAYOUT: PageLayout = PageLayout::USUAL;
+
+    /// Times and first data bytes of all records, and the damage if any.
+    fn walk(layout: &PageLayout, page: &[u8]) -> (Vec<(u64, u8)>, Option<AbiError>) {
+        let mut cursor = Cursor::open(layout, page).unwrap();
+        let (mut seen, mut damage) = (Vec::new(), None);
+        loop {
+            match cursor.next(page) {
+                Step::Record(record) => seen.push((record.ts, record.data[0])),
+                Step::Damaged(error) => damage = Some(error),
+                Step::Later => panic!("no limit was given"),
+                Step::End => return (seen, damage),
+            }
+        }
+    }
+
+    fn writer(ts: u64) -> PageWriter {
+        PageWriter::new(LAYOUT, ts)
+    }
+
+    #[test]
+    fn case_1_extends_add_and_stamps_replace() {
+        let mut w = writer(1000);
+        assert!(w.data(1010, &[1; 8]));
+        assert!(w.time_extend(1 << 30));
+        assert!(w.data(1010 + (1 << 30) + 5, &[2; 8]));
+        assert!(w.time_stamp(0x7ff_ffff_ffff_fff0));
+        assert!(w.data(0x7ff_ffff_ffff_fff2, &[3; 8]));
+        assert!(w.time_stamp(123), "a stamp may go back: it replaces");
+        assert!(w.data(125, &[4; 8]));
+        let (seen, damage) = walk(&LAYOUT, &w.finish());
+        assert_eq!(seen, [(1010, 1), (1_073_742_839, 2), (0x7ff_ffff_ffff_fff2, 3), (125, 4)]);
+        assert_eq!(damage, None);
+    }
+
+    #[test]
+    fn case_1_a_stamp_keeps_the_upper_five_bits() {
+        let upper = 3_u64 << STAMP_BITS;
+        assert_eq!(absolute(500, upper | 400), upper | 500);
+        assert_eq!(absolute(300, upper | 400), (4 << STAMP_BITS) | 300, "59 bits went round");
+        assert_eq!(absolute(300, 400), 300);
+    }
+
+    #[test]
+    fn case_2_padding_skips_exactly_its_length() {
+        let mut w = writer(100);
+        assert!(w.data(110, &[1; 4]));
+        assert!(w.padding(1, 40), "a discarded event whose delta was 0");
+        assert!(w.data(120, &[2; 4]));
+        assert!(w.padding(30, 8), "a discarded event 30 ns later");
+        assert!(w.data(121, &[3; 4]));
+        assert!(w.end_padding());
+        assert!(w.data(999, &[4; 4]), "behind the end: must not be seen");
+        assert_eq!(walk(&LAYOUT, &w.finish()), (vec![(110, 1), (120, 2), (151, 3)], None));
+    }
+
+    #[test]
+    fn case_2_padding_that_cannot_be() {
+        let bad = |length: u32| {
+            let mut w = writer(0);
+            assert!(w.raw(&[(2 << 5 | 29_u32).to_le_bytes(), length.to_le_bytes()].concat()));
+            walk(&LAYOUT, &w.finish()).1
+        };
+        if cfg!(target_endian = "little") {
+            assert_eq!(bad(0), Some(AbiError::InvalidPaddingLength));
+            assert_eq!(bad(3), Some(AbiError::InvalidPaddingLength));
+            assert_eq!(bad(4), None);
+            assert_eq!(bad(8), Some(AbiError::InvalidPaddingLength));
+            assert_eq!(bad(u32::MAX), Some(AbiError::InvalidPaddingLength));
+        }
+    }
+
+    #[test]
+    fn case_3_a_page_that_turns_to_zeros_loses_its_rest_only() {
+        let mut w = writer(5);
+        assert!(w.data(6, &[1; 40]));
+        assert!(w.data(7, &[2; 40]));
+        let whole = w.finish_with(0, Some(4000));
+        assert_eq!(walk(&LAYOUT, &whole), (vec![(6, 1), (7, 2)], Some(AbiError::ZeroDataLength)));
+        assert_eq!(AbiError::ZeroDataLength.status(), 12);
+    }
+
+    #[test]
+    fn case_3_records_cut_off_by_the_end() {
+        let mut w = writer(5);
+        assert!(w.data(6, &[1; 64]));
+        let cut = |len| walk(&LAYOUT, &w.clone().finish_with(0, Some(len))).1;
+        assert_eq!(cut(68), None);
+        assert_eq!(cut(67), Some(AbiError::EndOverflow));
+        assert_eq!(cut(3), Some(AbiError::ShortEventHeader));
+        let mut w = writer(5);
+        assert!(w.data(6, &[1; 200]));
+        assert_eq!(walk(&LAYOUT, &w.clone().finish_with(0, Some(4))).1, Some(AbiError::ShortDataLength));
+        assert_eq!(walk(&LAYOUT, &w.finish_with(0, Some(100))).1, Some(AbiError::EndOverflow));
+        for (kind, error) in [(30, AbiError::ShortTimeExtend), (31, AbiError::ShortTimeStamp)] {
+            let mut w = writer(5);
+            assert!(if kind == 30 { w.time_extend(9) } else { w.time_stamp(9) });
+            assert_eq!(walk(&LAYOUT, &w.finish_with(0, Some(4))).1, Some(error));
+        }
+    }
+
+    #[test]
+    fn case_5_every_sub_buffer_size() {
+        for kb in [4, 8, 16, 64] {
+            let layout = PageLayout::of_size(kb * 1024);
+            let mut w = PageWriter::new(layout, 0);
+            let mut written = 0;
+            while w.data(written * 10, &[7; 64]) {
+                written += 1;
+            }
+            // 4 bytes of header and 64 of data each.
+            assert_eq!(written as usize, (kb * 1024 - 16) / 68);
+            let (seen, damage) = walk(&layout, &w.finish());
+            assert_eq!((seen.len() as u64, damage), (written, None));
+            assert_eq!(seen.last().unwrap().0, (written - 1) * 10);
+        }
+    }
+
+    #[test]
+    fn stops_at_a_time_and_goes_on_later() {
+        let mut w = writer(0);
+        for (ts, byte) in [(10, 1), (20, 2), (1 << 40, 3), ((1 << 40) + 1, 4)] {
+            assert!(w.data(ts, &[byte; 4]));
+        }
+        let page = w.finish();
+        let mut cursor = Cursor::open(&LAYOUT, &page).unwrap();
+        let mut take = |limit| match cursor.next_before(&page, limit) {
+            Step::Record(record) => Some((record.ts, record.data[0])),
+            Step::Later => None,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(take(20), Some((10, 1)));
+        assert_eq!(take(20), None);
+        assert_eq!(take(20), None, "asking again changes nothing");
+        assert_eq!(take(21), Some((20, 2)));
+        assert_eq!(take(1 << 40), None, "the time extend in front may be taken, the record stays");
+        assert_eq!(take((1 << 40) + 1), Some((1 << 40, 3)));
+        assert_eq!(take(u64::MAX), Some(((1 << 40) + 1, 4)));
+        assert_eq!(cursor.next_before(&page, u64::MAX), Step::End);
+        assert!(cursor.is_done());
+    }
+
+    #[test]
+    fn long_records_and_their_id() {
+        let mut w = writer(0);
+        let mut data = vec![9; 1000];
+        data[..2].copy_from_slice(&372_u16.to_ne_bytes());
+        assert!(w.data(3, &data));
+        let page = w.finish();
+        let mut cursor = Cursor::open(&LAYOUT, &page).unwrap();
+        let Step::Record(record) = cursor.next(&page) else { panic!("one record") };
+        assert_eq!((record.ts, record.id(), record.data), (3, 372, &data[..]));
+    }
+
+    proptest! {
+        #[test]
+        fn case_3_random_pages_never_panic_nor_leave_the_page(
+            page in prop::collection::vec(any::<u8>(), 0..600), commit in 0_u32..600, flags in 0_u32..4, limit: u64,
+        ) {
+            let mut page = page;
+            if let Some(place) = page.get_mut(8..16) {
+                place.copy_from_slice(&u64::from(commit | flags << 30).to_ne_bytes());
+            }
+            let Ok(mut cursor) = Cursor::open(&LAYOUT, &page) else { return Ok(()) };
+            let range = page.as_ptr_range();
+            for _ in 0..page.len() + 2 {
+                match cursor.next_before(&page, limit) {
+                    Step::Record(record) => {
+                        let data = record.data.as_ptr_range();
+                        prop_assert!(range.start <= data.start && data.end <= range.end);
+                        prop_assert!(record.ts < limit);
+                        prop_assert!(record.data.len() >= 4);
+                    }
+                    Step::Damaged(_) => prop_assert!(cursor.is_done()),
+                    Step::Later | Step::End => return Ok(()),
+                }
+            }
+            prop_assert!(false, "the walk must end");
+        }
+
+        #[test]
+        fn what_is_written_is_read_back(deltas in prop::collection::vec((0_u64..1 << 34, 1_usize..200, any::<u8>()), 0..60)) {
+            let mut w = writer(7);
+            let (mut ts, mut expected) = (7, Vec::new());
+            for (delta, len, byte) in deltas {
+                ts += delta;
+                if w.data(ts, &vec![byte; len]) {
+                    expected.push((ts, byte));
+                } else {
+                    ts = w.ts();
+                }
+            }
+            prop_assert_eq!(walk(&LAYOUT, &w.finish()), (expected, None));
+        }
+    }
+}

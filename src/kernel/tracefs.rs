@@ -298,3 +298,132 @@ fn mount_tracefs(path: &Path) -> io::Result<()> {
     use nix::mount::{MsFlags, mount};
     mount(Some("tracefs"), path, Some("tracefs"), MsFlags::empty(), None::<&str>).map_err(io::Error::from)
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use tempfile::TempDir;
+
+    /// A host of root with these mounts (`type`, folder below `dir`), each with `events` if the flag says so.
+    fn host(dir: &TempDir, mounts: &[(&str, &str, bool)]) -> HostView {
+        let mut mountinfo = "22 27 0:21 / /proc rw,relatime shared:5 - proc proc rw\n".to_owned();
+        for (kind, at, events) in mounts {
+            let at = dir.path().join(at);
+            let inner = if *kind == "debugfs" { at.join("tracing") } else { at.clone() };
+            fs::create_dir_all(if *events { inner.join("events") } else { inner }).unwrap();
+            let shown = at.display().to_string().replace(' ', "\\040");
+            mountinfo += &format!("42 23 0:13 / {shown} rw,nosuid shared:9 - {kind} {kind} rw\n");
+        }
+        HostView {
+            mountinfo,
+            filesystems: Some("nodev\tsysfs\nnodev\ttracefs\n\text4\n".to_owned()),
+            uid_map: Some("         0          0 4294967295\n".to_owned()),
+            lockdown: None,
+            root: true,
+            mount_at: dir.path().join("at"),
+        }
+    }
+
+    fn reason(view: &HostView) -> String {
+        Tracefs::find(view, None).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn case_87_found_by_type_wherever_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let view = host(&dir, &[("tmpfs", "sys/kernel/tracing", true), ("tracefs", "odd place", true)]);
+        let found = Tracefs::find(&view, None).unwrap();
+        assert_eq!(found.root(), dir.path().join("odd place"));
+        assert_eq!(found.how(), HowFound::Mounted);
+    }
+
+    #[test]
+    fn case_87_below_debugfs_and_past_an_empty_mount() {
+        let dir = tempfile::tempdir().unwrap();
+        let view = host(&dir, &[("debugfs", "debug", true), ("tracefs", "empty", false)]);
+        let found = Tracefs::find(&view, None).unwrap();
+        assert_eq!(found.root(), dir.path().join("debug/tracing"));
+        assert_eq!(found.how(), HowFound::Debugfs);
+    }
+
+    #[test]
+    fn case_87_a_bind_mount_of_one_instance_is_not_tracefs() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut view = host(&dir, &[("tracefs", "instance", true)]);
+        view.mountinfo = view.mountinfo.replace("0:13 / ", "0:13 /instances/x ");
+        assert!(matches!(Tracefs::find(&view, None), Err(TracefsError::NotMounted { .. })));
+    }
+
+    #[test]
+    fn case_87_a_given_path_is_taken_or_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let view = host(&dir, &[]);
+        fs::create_dir_all(dir.path().join("mine/events")).unwrap();
+        let mine = dir.path().join("mine");
+        assert_eq!(Tracefs::find(&view, Some(&mine)).unwrap().how(), HowFound::Given);
+        assert!(matches!(Tracefs::find(&view, Some(dir.path())), Err(TracefsError::NotTracefs { .. })));
+    }
+
+    #[test]
+    fn case_87_nothing_mounted_and_empty_say_the_command() {
+        let dir = tempfile::tempdir().unwrap();
+        let view = host(&dir, &[]);
+        let command = format!("sudo mount -t tracefs tracefs {}", dir.path().join("at").display());
+        assert_eq!(reason(&view), format!("tracefs is not mounted; run: {command}"));
+        let view = host(&dir, &[("tracefs", "empty", false)]);
+        assert!(reason(&view).ends_with(&command), "{}", reason(&view));
+        assert!(matches!(Tracefs::find(&view, None), Err(TracefsError::Empty { .. })));
+        let view = HostView { filesystems: Some("nodev\tsysfs\n".to_owned()), ..host(&dir, &[]) };
+        assert!(matches!(Tracefs::find(&view, None), Err(TracefsError::NotInKernel)));
+    }
+
+    #[test]
+    fn case_87_root_mounts_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let view = host(&dir, &[]);
+        let found = Tracefs::mount(&view, |at| fs::create_dir_all(at.join("events"))).unwrap();
+        assert_eq!((found.root(), found.how()), (view.mount_at.as_path(), HowFound::MountedNow));
+        let refused = Tracefs::mount(&view, |_| Err(io::Error::from_raw_os_error(libc::EPERM))).unwrap_err();
+        assert!(refused.to_string().contains("sudo mount -t tracefs"), "{refused}");
+    }
+
+    #[test]
+    fn case_88_lockdown_in_each_mode() {
+        let dir = tempfile::tempdir().unwrap();
+        for (text, mode, forbids) in [
+            (Some("[none] integrity confidentiality\n"), "none", false),
+            (Some("none [integrity] confidentiality\n"), "integrity", false),
+            (Some("none integrity [confidentiality]\n"), "confidentiality", true),
+            (None, "none", false),
+        ] {
+            let view = HostView { lockdown: text.map(str::to_owned), ..host(&dir, &[]) };
+            assert_eq!(view.lockdown_mode(), mode);
+            let denied = view.denied(Path::new("/x"));
+            assert_eq!(matches!(denied, TracefsError::Lockdown { .. }), forbids, "{denied}");
+            assert_eq!(reason(&view).contains("lockdown"), forbids, "{}", reason(&view));
+        }
+    }
+
+    #[test]
+    fn case_89_a_user_namespace_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let inside = HostView { uid_map: Some("         0     100000      65536\n".to_owned()), ..host(&dir, &[]) };
+        assert!(matches!(Tracefs::find(&inside, None), Err(TracefsError::UserNamespace)));
+        assert!(matches!(inside.denied(Path::new("/x")), TracefsError::UserNamespace));
+        let outside = host(&dir, &[]);
+        assert!(matches!(outside.denied(Path::new("/x")), TracefsError::NoRights { .. }));
+        let none = HostView { uid_map: None, ..host(&dir, &[]) };
+        assert!(!none.in_user_namespace());
+    }
+
+    #[test]
+    fn strange_mountinfo_is_skipped() {
+        assert_eq!(unescape("a\\040b\\"), "a b\\");
+        assert_eq!(unescape("\\999\\04"), "\\999\\04");
+        for line in ["", " - ", "1 2 3 - tracefs", "1 2 3 / - tracefs", "1 2 3 / /x -", "no separator"] {
+            assert_eq!(mount(line), None, "{line:?}");
+        }
+        assert_eq!(mount("1 2 3 / /x rw - tracefs"), Some((PathBuf::from("/x"), "tracefs")));
+    }
+}
