@@ -245,6 +245,18 @@ pub enum ThreadNow {
     Unknown,
 }
 
+impl ThreadNow {
+    /// Ready but not running: after a wake-up or pushed off.
+    pub fn is_ready(self) -> bool {
+        matches!(self, ThreadNow::Runnable | ThreadNow::Preempted)
+    }
+
+    /// In D. An idle kernel thread sleeps with D's flag too (TASK_IDLE, "I") but waits for nothing that matters.
+    pub fn is_uninterruptible(self) -> bool {
+        matches!(self, ThreadNow::Blocked(s) if s.contains(TaskState::UNINTERRUPTIBLE) && !s.contains(TaskState::IDLE))
+    }
+}
+
 /// Several clocks at one instant, ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ClockSnapshot {

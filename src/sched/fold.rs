@@ -129,6 +129,10 @@ pub trait Sink {
     fn queue(&mut self, ts: u64, cpu: u32, depth: u32) {
         let _ = (ts, cpu, depth);
     }
+    /// From `ts` on, `depth` threads that last ran on this CPU are in D.
+    fn uninterruptible(&mut self, ts: u64, cpu: u32, depth: u32) {
+        let _ = (ts, cpu, depth);
+    }
     /// Function and I/O wait of a blocked interval that was handed over before they were told.
     fn late_reason(&mut self, utid: Utid, row: u32, io_wait: bool, function: NameId) {
         let _ = (utid, row, io_wait, function);
@@ -202,6 +206,8 @@ struct Live {
     last_cpu: Option<u32>,
     /// Ready on this CPU's queue.
     queued: Option<u32>,
+    /// In D, last ran on this CPU.
+    in_d: Option<u32>,
     last_blocked: Option<u32>,
 }
 
@@ -218,6 +224,7 @@ struct CpuNow {
     /// Before this instant the CPU is unknown (loss, gap): nothing may be said to begin earlier.
     unknown_until: u64,
     ready: u32,
+    in_d: u32,
     offline: bool,
 }
 
@@ -521,6 +528,9 @@ impl Folder {
         } else {
             live.last_blocked = Some(row);
             live.open = Some(interval);
+            if interval.state.is_uninterruptible() {
+                self.enter_d(ts, prev, cpu, sink);
+            }
         }
     }
 
@@ -635,7 +645,7 @@ impl Folder {
     /// A ready thread moves to another CPU's queue; its wait keeps the CPU it was sent to first.
     fn requeue(&mut self, ts: u64, utid: Utid, cpu: u32, sink: &mut impl Sink) {
         let live = &self.live[utid as usize];
-        let ready = live.open.is_some_and(|i| matches!(i.state, ThreadNow::Runnable | ThreadNow::Preempted));
+        let ready = live.open.is_some_and(|i| i.state.is_ready());
         if cpu < MAX_CPUS && ready && live.queued != Some(cpu) {
             self.dequeue(ts, utid, sink);
             self.enqueue(ts, utid, cpu, sink);
@@ -777,10 +787,10 @@ impl Folder {
         let live = &mut self.live[utid as usize];
         live.open = Some(interval);
         live.last_cpu = cpu.or(live.last_cpu);
-        if !matches!(state, ThreadNow::Blocked(_))
-            && let Some(cpu) = cpu
-        {
-            self.enqueue(start, utid, cpu, sink);
+        match cpu {
+            Some(cpu) if state.is_ready() => self.enqueue(start, utid, cpu, sink),
+            Some(cpu) if state.is_uninterruptible() => self.enter_d(start, utid, cpu, sink),
+            _ => {}
         }
     }
 
@@ -887,12 +897,27 @@ impl Folder {
         sink.queue(ts, cpu, depth);
     }
 
+    fn enter_d(&mut self, ts: u64, utid: Utid, cpu: u32, sink: &mut impl Sink) {
+        self.live[utid as usize].in_d = Some(cpu);
+        let now = self.cpu_mut(cpu);
+        now.in_d += 1;
+        let depth = now.in_d;
+        sink.uninterruptible(ts, cpu, depth);
+    }
+
+    /// The thread is ready, or in D, no longer.
     fn dequeue(&mut self, ts: u64, utid: Utid, sink: &mut impl Sink) {
-        if let Some(cpu) = self.live[utid as usize].queued.take() {
+        let live = &mut self.live[utid as usize];
+        if let Some(cpu) = live.queued.take() {
             let now = self.cpu_mut(cpu);
             now.ready = now.ready.saturating_sub(1);
             let depth = now.ready;
             sink.queue(ts, cpu, depth);
+        } else if let Some(cpu) = live.in_d.take() {
+            let now = self.cpu_mut(cpu);
+            now.in_d = now.in_d.saturating_sub(1);
+            let depth = now.in_d;
+            sink.uninterruptible(ts, cpu, depth);
         }
     }
 

@@ -10,7 +10,10 @@
 pub mod event;
 pub mod fields;
 pub mod fold;
+pub mod latency;
+pub mod occupancy;
 pub mod order;
+pub mod seconds;
 pub mod state;
 pub mod summary;
 pub mod threads;

@@ -4,6 +4,8 @@
 //! durations are nanoseconds. An `Option` that is `None` means *not known* (loss, gap, before valid-from,
 //! sampled source) and must be shown as such, never as zero.
 
+use std::sync::Arc;
+
 use super::event::{ThreadNow, Tid};
 use super::fold::{Upid, Utid};
 use super::state::TaskState;
@@ -16,6 +18,43 @@ pub struct Window {
     pub from: u64,
     /// First instant after it.
     pub to: u64,
+}
+
+impl Window {
+    /// Its length, ns (0 when turned round).
+    pub fn len(&self) -> u64 {
+        self.to.saturating_sub(self.from)
+    }
+
+    /// True for no time at all.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The part of `start..end` within it, ns.
+    pub fn overlap(&self, start: u64, end: u64) -> u64 {
+        end.min(self.to).saturating_sub(start.max(self.from))
+    }
+
+    /// Cell `i` of `n` equal ones; they tile the window exactly, so lengths may differ by 1 ns.
+    pub fn cell(&self, i: usize, n: usize) -> Window {
+        let at = |i: usize| self.from + (u128::from(self.len()) * i as u128 / n.max(1) as u128) as u64;
+        Window { from: at(i), to: at(i + 1) }
+    }
+
+    /// In which of `n` cells `ts` (within the window) falls.
+    pub fn cell_of(&self, ts: u64, n: usize) -> usize {
+        if self.is_empty() || n == 0 {
+            return 0;
+        }
+        let at = u128::from(ts.saturating_sub(self.from)) * n as u128 / u128::from(self.len());
+        let mut cell = (at as usize).min(n - 1);
+        // Rounding down twice may be one cell off at an edge.
+        while cell + 1 < n && self.cell(cell, n).to <= ts {
+            cell += 1;
+        }
+        cell
+    }
 }
 
 /// Time spent in each state within some window or cell; the sum is the window's length times the threads counted.
@@ -37,12 +76,55 @@ pub struct StateTimes {
     pub unknown: u64,
 }
 
+impl StateTimes {
+    /// Adds `ns` of `state`.
+    pub fn add(&mut self, state: ThreadNow, ns: u64) {
+        *match state {
+            ThreadNow::Running => &mut self.running,
+            ThreadNow::Runnable => &mut self.runnable,
+            ThreadNow::Preempted => &mut self.preempted,
+            ThreadNow::Unknown => &mut self.unknown,
+            blocked if blocked.is_uninterruptible() => &mut self.uninterruptible,
+            ThreadNow::Blocked(s) if s.contains(TaskState::SLEEPING) || s.contains(TaskState::IDLE) => {
+                &mut self.sleeping
+            }
+            ThreadNow::Blocked(_) => &mut self.other,
+        } += ns;
+    }
+
+    /// Adds all of `more`.
+    pub fn merge(&mut self, more: &StateTimes) {
+        self.running += more.running;
+        self.runnable += more.runnable;
+        self.preempted += more.preempted;
+        self.sleeping += more.sleeping;
+        self.uninterruptible += more.uninterruptible;
+        self.other += more.other;
+        self.unknown += more.unknown;
+    }
+
+    /// Ready but not running: after a wake-up or pushed off.
+    pub fn ready(&self) -> u64 {
+        self.runnable + self.preempted
+    }
+
+    /// All but the unknown.
+    pub fn known(&self) -> u64 {
+        self.running + self.runnable + self.preempted + self.sleeping + self.uninterruptible + self.other
+    }
+
+    /// All: the window's length times the threads counted.
+    pub fn total(&self) -> u64 {
+        self.known() + self.unknown
+    }
+}
+
 /// Run-queue latency (ready → running) of the waits that *ended* in the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LatencyStats {
     /// Number of waits.
     pub count: u64,
-    /// Median; exact to the histogram's 3 significant digits.
+    /// Median, exact (nearest rank: the smallest wait that at least half of all do not exceed).
     pub p50: u64,
     /// 95th percentile.
     pub p95: u64,
@@ -109,8 +191,10 @@ pub struct ThreadRow {
     pub process: NameId,
     /// Cgroup path (EMPTY if not known).
     pub cgroup: NameId,
-    /// Command line joined with spaces (EMPTY if none).
-    pub cmdline: NameId,
+    /// Command line, one name an argument (empty if none).
+    pub cmdline: Arc<[NameId]>,
+    /// Its process, if known.
+    pub upid: Option<Upid>,
     /// How many threads the row stands for (1 without grouping).
     pub members: u32,
     /// State at the window's end.
@@ -129,7 +213,8 @@ pub struct ThreadRow {
     pub involuntary: u64,
     /// Times it began to run on another CPU than before.
     pub migrations: u64,
-    /// Who ran most on its CPU while it was ready, and the share of that waiting time 0..=1.
+    /// Who ran most on its CPU while it was ready, and the share of that waiting time 0..=1; `None`: nobody but the idle
+    /// thread, or it hardly waited (reckoned for the few hundred threads that waited longest).
     pub ran_instead: Option<(Utid, f64)>,
     /// Who woke it last; `None` within: an interrupt.
     pub last_waker: Option<Option<Utid>>,
@@ -289,4 +374,134 @@ pub enum TrackId {
     Thread(Utid),
     /// Markers of one thread.
     Marks(Utid),
+}
+
+/// Everything the CPU screen shows.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct CpuDetail {
+    /// The same numbers as its lane.
+    pub row: CpuRow,
+    /// Window of all numbers.
+    pub window: Option<Window>,
+    /// Who used it, by time, most first; the idle thread included.
+    pub used_by: Vec<Share>,
+    /// The last slices of the window, newest first.
+    pub slices: Vec<Span>,
+    /// Time in interrupts, ns, when recorded.
+    pub irq_ns: Option<u64>,
+    /// Threads ready on its queue, averaged over the window.
+    pub ready_avg: f64,
+    /// Switches in the window.
+    pub switches: u64,
+}
+
+/// A slice or wait with all the model knows about it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SpanDetail {
+    /// The span itself.
+    pub span: Span,
+    /// CPU it ran on, waited for, or blocked on.
+    pub cpu: Option<u32>,
+    /// Kernel priority, of a running slice.
+    pub prio: Option<i32>,
+    /// As a wait, when it is one.
+    pub wait: Option<Wait>,
+    /// Who ran on that CPU just before.
+    pub before: Option<Utid>,
+    /// Who came next on that CPU.
+    pub next: Option<Utid>,
+    /// Who woke the thread into this or, for a blocked one, out of it; inner `None`: an interrupt.
+    pub waker: Option<Option<Utid>>,
+    /// What the waker was doing then.
+    pub waker_state: Option<ThreadNow>,
+    /// Ready → running before this running slice, ns.
+    pub latency: Option<u64>,
+    /// The kernel counted it as waiting for I/O.
+    pub io_wait: Option<bool>,
+    /// False when a loss or gap cut it short.
+    pub end_known: bool,
+}
+
+/// One link of a wait chain.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Link {
+    /// How deep; 0 is the wait that was asked about.
+    pub depth: u16,
+    /// Who; `None`: an interrupt, a timer or I/O.
+    pub utid: Option<Utid>,
+    /// What it was doing.
+    pub state: ThreadNow,
+    /// When.
+    pub window: Window,
+    /// Share 0..=1 of the asked wait that this explains.
+    pub share: f64,
+    /// Who pushed it off, if it was.
+    pub preemptor: Option<Utid>,
+    /// Function it was blocked in.
+    pub function: NameId,
+}
+
+/// What a thread spent its waiting on, over a range.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct WaitedOn {
+    /// All of its waiting in the range, ns: ready, pushed off, asleep and D.
+    pub total: u64,
+    /// Threads that at last released its sleeps, by the time slept (`None`: an interrupt, a timer or I/O).
+    pub wakers: Vec<Share>,
+    /// Functions it was blocked in: name, ns, count, longest.
+    pub functions: Vec<(NameId, u64, u64, u64)>,
+    /// Who pushed it off, by the time it then waited.
+    pub preemptors: Vec<Share>,
+    /// Who ran on its CPU while it was ready, by time.
+    pub ran_instead: Vec<Share>,
+    /// What the chains of its sleeps lead to: threads that ran, by the time that explains.
+    pub roots: Vec<Share>,
+}
+
+/// A marker (atrace text written to trace_marker) as a slice.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mark {
+    /// Begin, ns on CLOCK_BOOTTIME.
+    pub start: u64,
+    /// End; `None`: still open. Equal to `start` for plain text.
+    pub end: Option<u64>,
+    /// How many of the thread's marks it stands in.
+    pub depth: u16,
+    /// Who wrote it, if known.
+    pub utid: Option<Utid>,
+    /// Its name, as bytes.
+    pub name: Box<[u8]>,
+}
+
+/// One CPU over one second of wall-free time: what a segment's footer keeps so that hours can be drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SecondSummary {
+    /// Begin, ns on CLOCK_BOOTTIME, a whole number of seconds.
+    pub start: u64,
+    /// The CPU.
+    pub cpu: u32,
+    /// Time a non-idle thread ran, ns.
+    pub busy_ns: u64,
+    /// Time for which it is known who ran, ns (at most one second).
+    pub known_ns: u64,
+    /// Most threads ready on its queue at once.
+    pub ready_max: u32,
+    /// Ready threads × ns on its queue: divide by the second for the average.
+    pub ready_ns: u64,
+    /// Most threads in D at once that last ran on this CPU.
+    pub blocked_max: u32,
+    /// Threads in D × ns that last ran on this CPU.
+    pub blocked_ns: u64,
+    /// Longest wait for the CPU that ended here, ns.
+    pub worst_wait: u64,
+    /// Whose (kernel tid at that time).
+    pub worst_tid: Tid,
+    /// When that wait began, ns on CLOCK_BOOTTIME.
+    pub worst_at: u64,
+    /// Events written on this CPU.
+    pub events: u32,
+    /// Events lost, as far as the number is known.
+    pub lost: u64,
+    /// Events were lost, maybe of unknown number.
+    pub loss: bool,
 }
