@@ -9,8 +9,11 @@
 
 pub mod event;
 pub mod fields;
+pub mod findings;
 pub mod fold;
 pub mod latency;
+pub mod marks;
+pub mod model;
 pub mod occupancy;
 pub mod order;
 pub mod seconds;

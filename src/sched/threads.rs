@@ -10,6 +10,7 @@ use super::event::{ProcessFact, ThreadFact, Tid};
 use super::fold::{Upid, Utid};
 use crate::names::NameId;
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
 /// The idle thread ("swapper") of all CPUs.
 pub const IDLE: Utid = 0;
@@ -91,7 +92,7 @@ pub struct ProcessLife {
     /// Name as told by procfs or by its creation (the leader's comm then); see [`Threads::process_name`].
     pub name: NameId,
     /// Command line, empty for kernel threads or when not known.
-    pub cmdline: Vec<NameId>,
+    pub cmdline: Arc<[NameId]>,
     /// Owner.
     pub uid: Option<u32>,
     /// Cgroup path.
@@ -303,7 +304,7 @@ impl Threads {
         process.start = process.start.or(fact.start);
         process.kernel |= fact.kernel;
         if !fact.cmdline.is_empty() {
-            process.cmdline.clone_from(&fact.cmdline);
+            process.cmdline = fact.cmdline.as_slice().into();
         }
         if !fact.name.is_empty() {
             process.name = fact.name;

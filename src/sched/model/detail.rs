@@ -1,0 +1,217 @@
+//! The thread and the CPU screen: one of them over a window, in full.
+
+use super::super::fold::Utid;
+use super::super::latency::{Latencies, Log2Histogram};
+use super::super::summary::{CpuDetail, Share, ThreadDetail, Window};
+use super::super::threads::IDLE;
+use super::Model;
+use super::kept::{Kind, Piece};
+use super::overview::Edges;
+use crate::names::NameId;
+use rustc_hash::FxHashMap;
+use std::hash::Hash;
+
+/// Rows of each ranking.
+const RANKED: usize = 64;
+/// Waits listed as the worst.
+const WORST: usize = 32;
+/// Slices listed on the CPU screen.
+const LAST_SLICES: usize = 256;
+
+impl Model {
+    /// Everything the thread screen shows; `None` for a thread that is not known.
+    pub fn thread(&self, utid: Utid, window: Window, cells: usize) -> Option<ThreadDetail> {
+        self.threads().get(utid)?;
+        let mut scratch = Latencies::default();
+        let mut row = self.thread_row(utid, window, &Edges::new(window, cells), &mut scratch);
+        let (mut wakeup, mut preemption) = (Latencies::default(), Latencies::default());
+        let mut histogram = Log2Histogram::default();
+        let mut woken_by: FxHashMap<Option<Utid>, u64> = FxHashMap::default();
+        let mut worst: Vec<Piece> = Vec::new();
+        let mut prio = None;
+        for piece in self.pieces(utid, window) {
+            prio = piece.prio().or(prio);
+            if let (Some(waker), true) = (piece.waker(), piece.start >= window.from) {
+                *woken_by.entry(waker).or_default() += 1;
+            }
+            if piece.is_ready() {
+                worst.push(piece);
+            }
+            let ended = !piece.is_open() && piece.end > window.from && piece.end <= window.to && piece.end_known();
+            if !ended || !piece.is_ready() {
+                continue;
+            }
+            let (ns, pushed_off) = (piece.end - piece.start, piece.kind == Kind::Preempted);
+            histogram.push(ns, pushed_off);
+            if pushed_off { &mut preemption } else { &mut wakeup }.push(piece.start, ns);
+        }
+        worst.sort_unstable_by_key(|p| (std::cmp::Reverse(self.end_of(utid, p) - p.start), p.start));
+        worst.truncate(WORST);
+        let ran_instead = self.ran_instead(utid, window);
+        row.ran_instead = ran_instead.first().and_then(|s| Some((s.utid?, s.share)));
+        Some(ThreadDetail {
+            row,
+            prio,
+            wakeup: wakeup.stats(),
+            preemption: preemption.stats(),
+            histogram: histogram.counts,
+            ran_instead,
+            woken_by: ranked(woken_by),
+            wakes: self.wakes(utid, window),
+            blocked: self.blocked_functions(utid, window),
+            worst: worst.iter().map(|p| self.wait_of(utid, p)).collect(),
+        })
+    }
+
+    /// Everything the CPU screen shows; `None` for a CPU that is not known.
+    pub fn cpu(&self, cpu: u32, window: Window, cells: usize) -> Option<CpuDetail> {
+        let kept = self.kept.cpus.get(cpu as usize)?;
+        let rows = self.thread_rows(window, 0);
+        let mut used: FxHashMap<Option<Utid>, u64> = FxHashMap::default();
+        let mut switches = 0;
+        for slice in self.slices(cpu, window) {
+            *used.entry(Some(slice.utid)).or_default() += window.overlap(slice.start, slice.end);
+            switches += u64::from(slice.start >= window.from);
+        }
+        let open = self.open_slice(cpu).map(|s| s.start);
+        let slices = self.slices(cpu, window).rev().take(LAST_SLICES);
+        let slices = slices.map(|s| self.span_of_slice(&s, open == Some(s.start))).collect();
+        let (sum, covered) = kept.cells.sum(window.from, window.to, self.edge());
+        Some(CpuDetail {
+            row: self.cpu_row(cpu, window, cells, &rows),
+            window: Some(window),
+            used_by: ranked(used),
+            slices,
+            irq_ns: kept.cells.irq_recorded().then_some(u64::from(sum.irq_ns)),
+            ready_avg: if covered > 0 { sum.ready_ns as f64 / covered as f64 } else { 0.0 },
+            switches,
+        })
+    }
+
+    /// Who ran on its CPU while a thread was ready, by share of that waiting time; without the idle thread and itself.
+    pub fn ran_instead(&self, utid: Utid, window: Window) -> Vec<Share> {
+        let mut by: FxHashMap<Option<Utid>, u64> = FxHashMap::default();
+        let mut total = 0;
+        for piece in self.pieces(utid, window).filter(|p| p.is_ready()) {
+            let wait = Window {
+                from: piece.start.max(window.from),
+                to: self.end_of(utid, &piece).min(window.to),
+            };
+            total += wait.len();
+            let Some(cpu) = self.wait_cpu(utid, &piece) else { continue };
+            for slice in self.slices(cpu, wait) {
+                if slice.utid != IDLE && slice.utid != utid {
+                    *by.entry(Some(slice.utid)).or_default() += wait.overlap(slice.start, slice.end);
+                }
+            }
+        }
+        by.retain(|_, ns| *ns > 0);
+        ranked_of(by, total)
+    }
+
+    /// Whom a thread woke in the window, by count.
+    pub fn wakes(&self, utid: Utid, window: Window) -> Vec<Share> {
+        let mut by: FxHashMap<Option<Utid>, u64> = FxHashMap::default();
+        for wakee in 1..self.kept.threads.len() as Utid {
+            let woken = self.pieces(wakee, window).filter(|p| p.start >= window.from && p.waker() == Some(Some(utid)));
+            let count = woken.count() as u64;
+            if count > 0 {
+                by.insert(Some(wakee), count);
+            }
+        }
+        ranked(by)
+    }
+
+    /// Functions a thread blocked in within the window: name, ns, count, longest stretch; most time first. Stretches of
+    /// which no function is known count under EMPTY when they were in D, and not at all otherwise.
+    pub fn blocked_functions(&self, utid: Utid, window: Window) -> Vec<(NameId, u64, u64, u64)> {
+        let mut by: FxHashMap<NameId, (u64, u64, u64)> = FxHashMap::default();
+        for piece in self.pieces(utid, window).filter(|p| p.kind == Kind::Blocked) {
+            if piece.function().is_empty() && !piece.is_uninterruptible() {
+                continue;
+            }
+            let ns = window.overlap(piece.start, self.end_of(utid, &piece));
+            let entry = by.entry(piece.function()).or_default();
+            *entry = (entry.0 + ns, entry.1 + 1, entry.2.max(ns));
+        }
+        let mut out: Vec<_> = by.into_iter().map(|(name, (ns, count, longest))| (name, ns, count, longest)).collect();
+        out.sort_unstable_by_key(|e| (std::cmp::Reverse(e.1), e.0));
+        out.truncate(RANKED);
+        out
+    }
+}
+
+/// What the detectors count.
+impl Model {
+    /// Who used most of a CPU: utid, its ns, known ns of the CPU, and for how long others were ready there meanwhile.
+    pub(in super::super) fn main_user(&self, cpu: u32, window: Window) -> Option<(Utid, u64, u64, u64)> {
+        let mut by: FxHashMap<Utid, u64> = FxHashMap::default();
+        let mut known = 0;
+        for slice in self.slices(cpu, window) {
+            let ns = window.overlap(slice.start, slice.end);
+            *by.entry(slice.utid).or_default() += ns;
+            known += ns;
+        }
+        let (utid, ran) = by.into_iter().filter(|b| b.0 != IDLE).max_by_key(|b| (b.1, b.0))?;
+        let ready = self.kept.cpus.get(cpu as usize)?.cells.sum(window.from, window.to, self.edge()).0.ready_ns;
+        Some((utid, ran, known, ready))
+    }
+
+    /// Who pushed a thread off, by how often.
+    pub fn preemptors(&self, utid: Utid, window: Window) -> Vec<Share> {
+        let mut by: FxHashMap<Option<Utid>, u64> = FxHashMap::default();
+        for piece in self.pieces(utid, window).filter(|p| p.start >= window.from) {
+            if let Some(preemptor) = piece.preemptor() {
+                *by.entry(Some(preemptor)).or_default() += 1;
+            }
+        }
+        ranked(by)
+    }
+
+    /// The longest D stretch and how many lasted at least `ns` within the window.
+    pub(in super::super) fn long_blocks(&self, utid: Utid, window: Window, ns: u64) -> (Window, u64) {
+        let mut longest = Window { from: window.from, to: window.from };
+        let mut count = 0;
+        for piece in self.pieces(utid, window).filter(Piece::is_uninterruptible) {
+            let end = self.end_of(utid, &piece);
+            count += u64::from(window.overlap(piece.start, end) >= ns);
+            if end - piece.start > longest.len() {
+                longest = Window { from: piece.start, to: end };
+            }
+        }
+        (longest, count)
+    }
+
+    /// Stretches of at least `ns` in which a thread was ready, with the CPU it waited for.
+    pub(in super::super) fn ready_stretches(&self, utid: Utid, window: Window, ns: u64) -> Vec<(u32, Window)> {
+        let ready = self.pieces(utid, window).filter(Piece::is_ready);
+        let stretches = ready.filter_map(|piece| {
+            let to = self.end_of(utid, &piece).min(window.to);
+            let part = Window { from: piece.start.max(window.from), to };
+            (part.len() >= ns).then_some((self.wait_cpu(utid, &piece)?, part))
+        });
+        stretches.collect()
+    }
+
+    /// How long a CPU is known to have been idle within the window, ns.
+    pub(in super::super) fn idle_ns(&self, cpu: u32, window: Window) -> u64 {
+        let (busy, known) = self.busy_known(cpu, window);
+        known - busy
+    }
+}
+
+/// Shares of their own sum, most first.
+pub(super) fn ranked(by: FxHashMap<Option<Utid>, u64>) -> Vec<Share> {
+    let total = by.values().sum();
+    ranked_of(by, total)
+}
+
+/// Shares of `total`, most first; equal ones by utid.
+pub(super) fn ranked_of<K: Into<Option<Utid>> + Hash>(by: FxHashMap<K, u64>, total: u64) -> Vec<Share> {
+    let share = |amount: u64| if total > 0 { amount as f64 / total as f64 } else { 0.0 };
+    let mut out: Vec<Share> =
+        by.into_iter().map(|(utid, amount)| Share { utid: utid.into(), share: share(amount), amount }).collect();
+    out.sort_unstable_by_key(|s| (std::cmp::Reverse(s.amount), s.utid));
+    out.truncate(RANKED);
+    out
+}

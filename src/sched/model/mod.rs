@@ -1,0 +1,293 @@
+//! What screens and reports ask: keeps the intervals of a stretch of time and answers questions about windows of it.
+//!
+//! A [`Model`] is a [`Consumer`]: the feed pushes items in time order, the model folds them and keeps what closes in
+//! lists per thread and per CPU, pruned at the front ([`Model::prune_before`], [`Limits`]). Answers are plain data
+//! ([`super::summary`]) and count what is still open up to the latest instant told. All times are ns on CLOCK_BOOTTIME;
+//! windows are half open. Never reads a file or a clock, never formats anything.
+
+mod chain;
+mod detail;
+mod kept;
+mod markers;
+mod overview;
+mod search;
+mod timeline;
+mod waits;
+
+pub use search::{Hit, SearchFor};
+
+use super::event::{CpuFact, EventKind, Item, Loss, ThreadNow};
+use super::fold::{Consumer, Folder, Utid};
+use super::summary::Window;
+use super::threads::Threads;
+use kept::{Kept, OPEN, Piece, Slice};
+use std::collections::VecDeque;
+
+/// How much a model keeps. Whichever bound is reached first forgets the oldest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Intervals kept, all threads together; one takes 32 bytes, and 48 more per running one.
+    pub intervals: usize,
+    /// Time kept, ns.
+    pub time: u64,
+}
+
+impl Default for Limits {
+    /// 24 million intervals (about 1 GiB) and no limit on time.
+    fn default() -> Self {
+        Limits { intervals: 24_000_000, time: u64::MAX }
+    }
+}
+
+/// Losses, gaps and markers kept; the oldest go first.
+const MAX_NOTES: usize = 1 << 20;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Model {
+    folder: Folder,
+    kept: Kept,
+    limits: Limits,
+    /// Where the lists begin, after pruning.
+    from: u64,
+    losses: VecDeque<Loss>,
+    gaps: VecDeque<Window>,
+    prints: VecDeque<markers::Print>,
+    topology: Vec<CpuFact>,
+    next_check: usize,
+}
+
+impl Default for Model {
+    fn default() -> Self {
+        Self::new(Limits::default())
+    }
+}
+
+impl Consumer for Model {
+    fn item(&mut self, item: &Item) {
+        self.push(item);
+    }
+
+    fn end(&mut self) {
+        self.finish();
+    }
+}
+
+impl Model {
+    /// Knows nothing yet.
+    pub fn new(limits: Limits) -> Self {
+        Model {
+            folder: Folder::new(),
+            kept: Kept::default(),
+            limits,
+            from: 0,
+            losses: VecDeque::new(),
+            gaps: VecDeque::new(),
+            prints: VecDeque::new(),
+            topology: Vec::new(),
+            next_check: limits.intervals.min(1 << 16),
+        }
+    }
+
+    /// Takes the next item in time order.
+    pub fn push(&mut self, item: &Item) {
+        self.folder.push(item, &mut self.kept);
+        match item {
+            Item::Event(event) => match &event.kind {
+                EventKind::Print { text } => {
+                    let utid = match event.emitter {
+                        Some(tid) => self.folder.threads().utid_of(tid),
+                        None => self.folder.running(event.cpu).map(|r| r.0),
+                    };
+                    self.prints.push_back(markers::Print { ts: event.ts, utid, text: *text });
+                }
+                EventKind::NewTask { tid, .. } => self.learn_owner(*tid),
+                _ => {}
+            },
+            Item::Process(fact) => self.learn_owner(fact.pid),
+            Item::Thread(fact) => self.learn_owner(fact.tid),
+            Item::Loss(loss) => {
+                self.losses.push_back(*loss);
+                self.kept.cells_mut(loss.cpu).forget();
+            }
+            Item::Gap { from, to } => self.gaps.push_back(Window { from: *from, to: *to }),
+            Item::Cpu(fact) => match self.topology.iter().position(|c| c.cpu == fact.cpu) {
+                Some(at) => self.topology[at] = *fact,
+                None if self.topology.len() < super::order::MAX_CPUS as usize => self.topology.push(*fact),
+                None => {}
+            },
+            _ => {}
+        }
+        if self.kept.intervals >= self.next_check {
+            self.keep_within_limits();
+        }
+    }
+
+    /// The data ends: what is open stays open for good.
+    pub fn finish(&mut self) {
+        self.kept.edge = self.folder.latest();
+        self.folder.finish(&mut self.kept);
+    }
+
+    /// Forgets what ended before `ts`. What reaches over it stays whole.
+    pub fn prune_before(&mut self, ts: u64) {
+        self.from = self.from.max(ts);
+        self.kept.prune_before(ts, self.folder.threads());
+        let drop = self.prints.partition_point(|p| p.ts < ts);
+        self.prints.drain(..drop);
+        self.losses.retain(|l| l.to.max(l.from) >= ts);
+        self.gaps.retain(|g| g.to > ts);
+    }
+
+    /// Lives of threads and processes.
+    pub fn threads(&self) -> &Threads {
+        self.folder.threads()
+    }
+
+    /// The fold behind the model: what everything is doing now.
+    pub fn folder(&self) -> &Folder {
+        &self.folder
+    }
+
+    /// CPUs with their place, as far as told.
+    pub fn topology(&self) -> &[CpuFact] {
+        &self.topology
+    }
+
+    /// CPU ids, ascending.
+    pub fn cpus(&self) -> Vec<u32> {
+        let mut ids: Vec<u32> = self.folder.cpus().chain(self.topology.iter().map(|c| c.cpu)).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        ids
+    }
+
+    /// What the model holds: from the first instant kept to the latest told; `None`: nothing yet.
+    pub fn bounds(&self) -> Option<Window> {
+        let from = self.folder.first()?.max(self.from);
+        Some(Window { from, to: self.edge().max(from) })
+    }
+
+    /// First instant at which all CPUs are covered; numbers about earlier time are incomplete.
+    pub fn valid_from(&self) -> u64 {
+        self.folder.valid_from()
+    }
+
+    /// Losses that touch the window, in the order they were met.
+    pub fn losses(&self, window: Window) -> Vec<Loss> {
+        let touches = |l: &&Loss| l.from.min(l.to) < window.to && l.to.max(l.from) >= window.from;
+        self.losses.iter().filter(touches).copied().collect()
+    }
+
+    /// Stretches within the window in which nothing was recorded.
+    pub fn gaps(&self, window: Window) -> Vec<Window> {
+        self.gaps.iter().filter(|g| g.from < window.to && g.to > window.from).copied().collect()
+    }
+
+    /// Intervals kept.
+    pub fn len(&self) -> usize {
+        self.kept.intervals
+    }
+
+    /// True before the first interval closed.
+    pub fn is_empty(&self) -> bool {
+        self.kept.intervals == 0
+    }
+
+    /// The latest instant anything is known of.
+    fn edge(&self) -> u64 {
+        self.folder.latest()
+    }
+
+    /// Until when an interval lasted, as far as is known: open ones to the end of the life or of the data.
+    fn end_of(&self, utid: Utid, piece: &Piece) -> u64 {
+        if piece.end != OPEN {
+            return piece.end;
+        }
+        self.threads().get(utid).and_then(|t| t.end).unwrap_or(self.edge()).max(piece.start)
+    }
+
+    /// The intervals of a thread that overlap the window, the open one included, in time order.
+    fn pieces(&self, utid: Utid, window: Window) -> impl Iterator<Item = Piece> + '_ {
+        let closed = self.kept.threads.get(utid as usize).map(|t| t.within(window));
+        let open = self.folder.open(utid).filter(|i| i.start < window.to).map(|i| Piece::of(&i));
+        closed.into_iter().flatten().copied().chain(open)
+    }
+
+    /// The stretches of a CPU that overlap the window, the open one included, in time order.
+    fn slices(&self, cpu: u32, window: Window) -> impl DoubleEndedIterator<Item = Slice> + '_ {
+        let closed = self.kept.cpus.get(cpu as usize).map(|c| c.list.within(window));
+        let open = self.open_slice(cpu).filter(|s| s.start < window.to && s.end > window.from);
+        closed.into_iter().flatten().copied().chain(open)
+    }
+
+    fn open_slice(&self, cpu: u32) -> Option<Slice> {
+        let (utid, start, _) = self.folder.running(cpu)?;
+        let row = if utid == 0 { kept::NONE } else { self.folder.open(utid)?.row };
+        Some(Slice { start, end: self.edge().max(start), busy_before: 0, known_before: 0, utid, row })
+    }
+
+    /// (busy, known) ns of a CPU within the window.
+    fn busy_known(&self, cpu: u32, window: Window) -> (u64, u64) {
+        let (mut busy, mut known) = self.kept.cpus.get(cpu as usize).map_or((0, 0), |c| c.list.busy_known(window));
+        if let Some(open) = self.open_slice(cpu) {
+            let ns = window.overlap(open.start, open.end);
+            known += ns;
+            busy += if open.utid == 0 { 0 } else { ns };
+        }
+        (busy, known)
+    }
+
+    /// What a thread was doing at an instant.
+    fn piece_at(&self, utid: Utid, ts: u64) -> Option<Piece> {
+        let list = self.kept.threads.get(utid as usize)?;
+        let closed = list.pieces.get(list.index_at(ts)).filter(|p| p.start <= ts).copied();
+        closed.or_else(|| self.folder.open(utid).filter(|i| i.start <= ts).map(|i| Piece::of(&i)))
+    }
+
+    /// What a thread was doing at an instant.
+    pub fn state_at(&self, utid: Utid, ts: u64) -> ThreadNow {
+        match self.piece_at(utid, ts) {
+            Some(piece) if ts < self.end_of(utid, &piece) || piece.is_open() => piece.now(),
+            _ => ThreadNow::Unknown,
+        }
+    }
+
+    /// Who ran on a CPU at an instant (the idle thread is 0); `None`: not known.
+    pub fn running_at(&self, cpu: u32, ts: u64) -> Option<Utid> {
+        let closed = self.kept.cpus.get(cpu as usize).and_then(|c| c.list.at(ts)).map(|s| s.utid);
+        closed.or_else(|| self.open_slice(cpu).filter(|s| s.start <= ts && ts <= s.end).map(|s| s.utid))
+    }
+
+    fn learn_owner(&mut self, tid: super::event::Tid) {
+        let threads = self.folder.threads();
+        if let Some(utid) = threads.utid_of(tid) {
+            let upid = threads.get(utid).and_then(|t| t.upid);
+            self.kept.set_owner(utid, upid);
+        }
+    }
+
+    fn keep_within_limits(&mut self) {
+        let edge = self.edge();
+        if self.limits.time < u64::MAX && edge.saturating_sub(self.from) > self.limits.time + self.limits.time / 8 {
+            self.prune_before(edge.saturating_sub(self.limits.time));
+        }
+        if self.kept.intervals > self.limits.intervals {
+            // An eighth at a time, by time; a burst may need several rounds.
+            let from = self.bounds().map_or(0, |b| b.from);
+            let step = (edge.saturating_sub(from) / 8).max(1);
+            let mut until = from;
+            while self.kept.intervals > self.limits.intervals - self.limits.intervals / 8 && until < edge {
+                until = until.saturating_add(step);
+                self.prune_before(until);
+            }
+        }
+        while self.prints.len() > MAX_NOTES {
+            self.prints.pop_front();
+        }
+        while self.losses.len() > MAX_NOTES {
+            self.losses.pop_front();
+        }
+        self.next_check = self.kept.intervals + (self.limits.intervals / 64).clamp(1, 1 << 16);
+    }
+}

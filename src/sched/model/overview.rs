@@ -1,0 +1,254 @@
+//! The first screen: CPU lanes and the thread table over a window.
+
+use super::super::event::ThreadNow;
+use super::super::findings::{self, Thresholds};
+use super::super::fold::{Upid, Utid};
+use super::super::latency::Latencies;
+use super::super::occupancy::NOBODY;
+use super::super::state::TaskState;
+use super::super::summary::{CpuRow, OccupancyCell, Overview, StateTimes, ThreadRow, Window};
+use super::Model;
+use super::kept::{Kind, Piece};
+use crate::names::NameId;
+
+/// "Ran instead" is looked up for so many threads, those that waited longest.
+const INSTEAD_FOR: usize = 256;
+
+/// Slices of a lane's cell that are counted one by one to find who had most of it; more are left to the cells.
+const COUNTED: usize = 64;
+
+/// Edges of equal cells of a window, shared by all bars.
+#[derive(Debug)]
+pub(super) struct Edges {
+    window: Window,
+    ends: Vec<u64>,
+}
+
+impl Edges {
+    pub fn new(window: Window, cells: usize) -> Self {
+        Edges { window, ends: (0..cells).map(|i| window.cell(i, cells).to).collect() }
+    }
+
+    /// Adds a stretch to the cells it covers; `at` remembers the cell of the stretch before.
+    fn add(&self, bar: &mut [StateTimes], at: &mut usize, start: u64, end: u64, state: ThreadNow) {
+        let mut start = start.max(self.window.from);
+        let end = end.min(self.window.to);
+        while start < end && *at < bar.len() {
+            let stop = self.ends[*at];
+            if start >= stop {
+                *at += 1;
+                continue;
+            }
+            bar[*at].add(state, end.min(stop) - start);
+            start = end.min(stop);
+        }
+    }
+}
+
+impl Model {
+    /// Everything the first screen shows, over `window`: lanes of `cells` cells, thread bars of `bar` cells.
+    pub fn overview(&self, window: Window, cells: usize, bar: usize, thresholds: &Thresholds) -> Overview {
+        let mut threads = self.thread_rows(window, bar);
+        self.add_ran_instead(&mut threads, window);
+        let cpus: Vec<CpuRow> =
+            self.cpus().into_iter().map(|cpu| self.cpu_row(cpu, window, cells, &threads)).collect();
+        let events_per_s = cpus.iter().map(|c| c.events_per_s).sum();
+        let findings = findings::detect(self, window, &threads, &cpus, thresholds);
+        Overview {
+            window: Some(window),
+            valid_from: self.valid_from(),
+            cpus,
+            threads,
+            findings,
+            events_per_s,
+            losses: self.losses(window),
+            gaps: self.gaps(window),
+        }
+    }
+
+    /// The thread table: every thread that lived in the window, unsorted, without the idle threads.
+    pub fn thread_rows(&self, window: Window, bar: usize) -> Vec<ThreadRow> {
+        let edges = Edges::new(window, bar);
+        let mut scratch = Latencies::default();
+        let lives = self.threads().iter().skip(1);
+        let within = lives.filter(|(_, life)| {
+            life.end.is_none_or(|end| end > window.from) && life.start.is_none_or(|start| start < window.to)
+        });
+        within.map(|(utid, _)| self.thread_row(utid, window, &edges, &mut scratch)).collect()
+    }
+
+    pub(super) fn thread_row(
+        &self,
+        utid: Utid,
+        window: Window,
+        edges: &Edges,
+        scratch: &mut Latencies,
+    ) -> ThreadRow {
+        let mut row = self.blank_row(utid, window);
+        let mut bar = vec![StateTimes::default(); edges.ends.len()];
+        let (mut cell, mut any) = (0, false);
+        let mut last_cpu = None;
+        let mut longest_blocked = 0;
+        scratch.clear();
+        for piece in self.pieces(utid, window) {
+            let (end, state) = (self.end_of(utid, &piece), piece.now());
+            any = true;
+            row.times.add(state, window.overlap(piece.start, end));
+            edges.add(&mut bar, &mut cell, piece.start, end, state);
+            let ended = !piece.is_open() && piece.end > window.from && piece.end <= window.to;
+            match piece.kind {
+                Kind::Running => {
+                    self.count_run(&mut row, &piece, window, ended, last_cpu.or_else(|| self.cpu_before(utid, &piece)));
+                    last_cpu = piece.cpu();
+                }
+                Kind::Runnable | Kind::Preempted => {
+                    if ended && piece.end_known() {
+                        scratch.push(piece.start, piece.end - piece.start);
+                    }
+                    row.last_waker = piece.waker().or(row.last_waker);
+                }
+                Kind::Blocked if piece.is_uninterruptible() => {
+                    row.blocked_max = row.blocked_max.max(window.overlap(piece.start, end));
+                    if end - piece.start > longest_blocked {
+                        longest_blocked = end - piece.start;
+                        row.blocked_function = piece.function();
+                    }
+                }
+                Kind::Blocked => {}
+            }
+        }
+        row.cpu = last_cpu.or_else(|| self.folder.last_cpu(utid));
+        row.times.unknown = window.len().saturating_sub(row.times.known());
+        if any {
+            for (i, cell) in bar.iter_mut().enumerate() {
+                cell.unknown = window.cell(i, edges.ends.len()).len().saturating_sub(cell.known());
+            }
+            row.bar = bar;
+        }
+        row.latency = scratch.stats();
+        row
+    }
+
+    fn count_run(&self, row: &mut ThreadRow, piece: &Piece, window: Window, ended: bool, cpu_before: Option<u32>) {
+        if let (true, Some(state)) = (ended, piece.end_state()) {
+            if state.is_runnable() || state.contains(TaskState::PREEMPTED) {
+                row.involuntary += 1;
+            } else {
+                row.voluntary += 1;
+            }
+        }
+        if piece.start >= window.from && cpu_before.is_some() && cpu_before != piece.cpu() {
+            row.migrations += 1;
+        }
+    }
+
+    /// The CPU of the running stretch before this one, if it is among the few before.
+    fn cpu_before(&self, utid: Utid, piece: &Piece) -> Option<u32> {
+        let list = &self.kept.threads.get(utid as usize)?.pieces;
+        let at = list.partition_point(|p| p.row < piece.row && p.start <= piece.start);
+        list.range(..at).rev().take(8).find(|p| p.kind == Kind::Running)?.cpu()
+    }
+
+    fn blank_row(&self, utid: Utid, window: Window) -> ThreadRow {
+        let threads = self.threads();
+        let life = threads.get(utid);
+        let upid = life.and_then(|l| l.upid);
+        let process = upid.and_then(|u| threads.process(u));
+        ThreadRow {
+            utid,
+            tid: life.map_or(0, |l| l.tid),
+            pid: process.map(|p| p.pid),
+            upid,
+            name: threads.shown_name(utid, window.to),
+            process: upid.map_or(NameId::EMPTY, |u| threads.process_name(u)),
+            cgroup: process.map_or(NameId::EMPTY, |p| p.cgroup),
+            cmdline: process.map(|p| p.cmdline.clone()).unwrap_or_default(),
+            members: 1,
+            now: self.state_at(utid, window.to.saturating_sub(1)),
+            cpu: None,
+            times: StateTimes::default(),
+            bar: Vec::new(),
+            latency: Default::default(),
+            voluntary: 0,
+            involuntary: 0,
+            migrations: 0,
+            ran_instead: None,
+            last_waker: None,
+            blocked_function: NameId::EMPTY,
+            blocked_max: 0,
+            own: life.is_some_and(|l| l.own),
+            sampled: self.folder.sampled(),
+        }
+    }
+
+    fn add_ran_instead(&self, rows: &mut [ThreadRow], window: Window) {
+        let mut order: Vec<usize> = (0..rows.len()).filter(|&i| rows[i].times.ready() > 0).collect();
+        order.sort_unstable_by_key(|&i| std::cmp::Reverse(rows[i].times.ready()));
+        for &i in order.iter().take(INSTEAD_FOR) {
+            rows[i].ran_instead = self.ran_instead(rows[i].utid, window).first().and_then(|s| Some((s.utid?, s.share)));
+        }
+    }
+
+    /// One lane. `threads` are the rows of the same window (for who is ready at its end).
+    pub(super) fn cpu_row(&self, cpu: u32, window: Window, cells: usize, threads: &[ThreadRow]) -> CpuRow {
+        let (busy, known) = self.busy_known(cpu, window);
+        let kept = self.kept.cpus.get(cpu as usize);
+        let (sum, covered) = kept.map(|k| k.cells.sum(window.from, window.to, self.edge())).unwrap_or_default();
+        let place = self.topology.iter().find(|c| c.cpu == cpu);
+        let losses = self.losses(window);
+        let mine = || losses.iter().filter(|l| l.cpu == cpu);
+        let seen = self.folder.covered_since(cpu).is_some();
+        let last = window.to.min(self.edge()).saturating_sub(1);
+        CpuRow {
+            cpu,
+            online: if seen { self.folder.online(cpu) } else { place.is_some_and(|p| p.online) },
+            node: place.map_or(0, |p| p.node),
+            busy: share(busy, known),
+            cells: (0..cells).map(|i| self.cell(cpu, window.cell(i, cells))).collect(),
+            ready_now: threads.iter().filter(|t| t.now.is_ready() && t.cpu == Some(cpu)).count() as u32,
+            running: self.slices(cpu, Window { from: last, to: last + 1 }).last().map(|s| (s.utid, s.start)),
+            events_per_s: if covered > 0 { f64::from(sum.events) * 1e9 / covered as f64 } else { 0.0 },
+            lost: mine().map(|l| l.count).reduce(|a, b| a.zip(b).map(|(a, b)| a + b)),
+        }
+    }
+
+    fn cell(&self, cpu: u32, cell: Window) -> OccupancyCell {
+        let (busy, known) = self.busy_known(cpu, cell);
+        let Some(kept) = self.kept.cpus.get(cpu as usize) else { return OccupancyCell::default() };
+        let (sum, covered) = kept.cells.sum(cell.from, cell.to, self.edge());
+        let loss = self.losses.iter().any(|l| {
+            l.cpu == cpu && l.to.max(l.from) >= cell.from && l.from.min(l.to) < cell.to
+        });
+        OccupancyCell {
+            busy: share(busy, known).map(|b| b as f32),
+            top: if busy == 0 { None } else { self.top_of(cpu, cell, sum.top) },
+            ready_max: sum.ready_max.min(u32::from(u16::MAX)) as u16,
+            loss,
+            irq: (kept.cells.irq_recorded() && covered > 0).then(|| (f64::from(sum.irq_ns) / covered as f64) as f32),
+        }
+    }
+
+    /// Which process had most of the busy time of a cell: counted when there is little to count.
+    fn top_of(&self, cpu: u32, cell: Window, from_cells: u32) -> Option<Upid> {
+        let mut by: Vec<(Option<Upid>, u64)> = Vec::new();
+        for (n, slice) in self.slices(cpu, cell).enumerate() {
+            if n >= COUNTED {
+                return (from_cells != NOBODY).then_some(from_cells);
+            }
+            if slice.utid == 0 {
+                continue;
+            }
+            let owner = self.threads().get(slice.utid).and_then(|t| t.upid);
+            let ns = cell.overlap(slice.start, slice.end);
+            match by.iter_mut().find(|b| b.0 == owner) {
+                Some(b) => b.1 += ns,
+                None => by.push((owner, ns)),
+            }
+        }
+        by.into_iter().max_by_key(|b| b.1)?.0
+    }
+}
+
+pub(super) fn share(part: u64, of: u64) -> Option<f64> {
+    (of > 0).then(|| part as f64 / of as f64)
+}
