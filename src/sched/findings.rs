@@ -74,12 +74,7 @@ pub fn detect(
 fn starving(model: &Model, window: Window, rows: &[&ThreadRow], t: &Thresholds) -> Vec<(f64, Finding)> {
     let share = |r: &ThreadRow| r.times.ready() as f64 / window.len() as f64;
     let found = rows.iter().filter(|r| share(r) > t.starving).map(|r| {
-        let kind = FindingKind::Starving {
-            utid: r.utid,
-            share: share(r),
-            latency: r.latency,
-            instead: r.ran_instead,
-        };
+        let kind = FindingKind::Starving { utid: r.utid, share: share(r), latency: r.latency, instead: r.ran_instead };
         (share(r), Finding { severity: Severity::Warning, kind, at: worst(model, r.utid, window) })
     });
     found.collect()
@@ -184,7 +179,9 @@ fn lost(model: &Model, window: Window) -> Vec<(f64, Finding)> {
 
 fn worst(model: &Model, utid: Utid, window: Window) -> Window {
     match model.worst_wait(utid, window) {
-        Some(wait) => Window { from: wait.start, to: wait.start + wait.dur.unwrap_or(window.to.saturating_sub(wait.start)) },
+        Some(wait) => {
+            Window { from: wait.start, to: wait.start + wait.dur.unwrap_or(window.to.saturating_sub(wait.start)) }
+        }
         None => window,
     }
 }

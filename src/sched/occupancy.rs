@@ -187,11 +187,8 @@ impl Cells {
     /// All cells that begin in `from..to` together (the one that holds `from` at least), and the time they cover.
     /// `now` closes what is still pending.
     pub fn sum(&self, from: u64, to: u64, now: u64) -> (Cell, u64) {
-        let (level, shift) = if to.saturating_sub(from) >= 8 << COARSE {
-            (&self.coarse, COARSE)
-        } else {
-            (&self.fine, FINE)
-        };
+        let (level, shift) =
+            if to.saturating_sub(from) >= 8 << COARSE { (&self.coarse, COARSE) } else { (&self.fine, FINE) };
         let first = from >> shift;
         let last = (to.saturating_sub(1) >> shift).max(first);
         let first_kept = first.max(level.first);

@@ -75,14 +75,12 @@ impl Model {
         let mut by: FxHashMap<Option<Utid>, u64> = FxHashMap::default();
         let mut total = 0;
         for (ns, piece) in sleeps {
-            let part = Window {
-                from: piece.start.max(window.from),
-                to: self.end_of(utid, piece).min(window.to),
-            };
+            let part = Window { from: piece.start.max(window.from), to: self.end_of(utid, piece).min(window.to) };
             total += ns;
             let mut walk = Walk { model: self, total: part.len().max(1), links: Vec::new() };
             walk.wait(utid, piece, part, 0);
-            for link in walk.links.iter().filter(|l| l.depth > 0 && (l.utid.is_none() || l.state == ThreadNow::Running)) {
+            for link in walk.links.iter().filter(|l| l.depth > 0 && (l.utid.is_none() || l.state == ThreadNow::Running))
+            {
                 *by.entry(link.utid).or_default() += (link.share * part.len() as f64) as u64;
             }
         }
@@ -131,10 +129,8 @@ impl Walk<'_> {
         let mut last_run = window.to;
         let mut waits: Vec<(Window, Piece)> = Vec::new();
         for piece in self.model.pieces(utid, window) {
-            let part = Window {
-                from: piece.start.max(window.from),
-                to: self.model.end_of(utid, &piece).min(window.to),
-            };
+            let part =
+                Window { from: piece.start.max(window.from), to: self.model.end_of(utid, &piece).min(window.to) };
             if piece.kind == Kind::Running {
                 ran += part.len();
                 last_run = part.from;

@@ -93,10 +93,7 @@ impl Model {
         let mut by: FxHashMap<Option<Utid>, u64> = FxHashMap::default();
         let mut total = 0;
         for piece in self.pieces(utid, window).filter(|p| p.is_ready()) {
-            let wait = Window {
-                from: piece.start.max(window.from),
-                to: self.end_of(utid, &piece).min(window.to),
-            };
+            let wait = Window { from: piece.start.max(window.from), to: self.end_of(utid, &piece).min(window.to) };
             total += wait.len();
             let Some(cpu) = self.wait_cpu(utid, &piece) else { continue };
             for slice in self.slices(cpu, wait) {

@@ -50,8 +50,7 @@ impl Model {
     pub fn overview(&self, window: Window, cells: usize, bar: usize, thresholds: &Thresholds) -> Overview {
         let mut threads = self.thread_rows(window, bar);
         self.add_ran_instead(&mut threads, window);
-        let cpus: Vec<CpuRow> =
-            self.cpus().into_iter().map(|cpu| self.cpu_row(cpu, window, cells, &threads)).collect();
+        let cpus: Vec<CpuRow> = self.cpus().into_iter().map(|cpu| self.cpu_row(cpu, window, cells, &threads)).collect();
         let events_per_s = cpus.iter().map(|c| c.events_per_s).sum();
         let findings = findings::detect(self, window, &threads, &cpus, thresholds);
         Overview {
@@ -77,13 +76,7 @@ impl Model {
         within.map(|(utid, _)| self.thread_row(utid, window, &edges, &mut scratch)).collect()
     }
 
-    pub(super) fn thread_row(
-        &self,
-        utid: Utid,
-        window: Window,
-        edges: &Edges,
-        scratch: &mut Latencies,
-    ) -> ThreadRow {
+    pub(super) fn thread_row(&self, utid: Utid, window: Window, edges: &Edges, scratch: &mut Latencies) -> ThreadRow {
         let mut row = self.blank_row(utid, window);
         let mut bar = vec![StateTimes::default(); edges.ends.len()];
         let (mut cell, mut any) = (0, false);
@@ -216,9 +209,8 @@ impl Model {
         let (busy, known) = self.busy_known(cpu, cell);
         let Some(kept) = self.kept.cpus.get(cpu as usize) else { return OccupancyCell::default() };
         let (sum, covered) = kept.cells.sum(cell.from, cell.to, self.edge());
-        let loss = self.losses.iter().any(|l| {
-            l.cpu == cpu && l.to.max(l.from) >= cell.from && l.from.min(l.to) < cell.to
-        });
+        let loss =
+            self.losses.iter().any(|l| l.cpu == cpu && l.to.max(l.from) >= cell.from && l.from.min(l.to) < cell.to);
         OccupancyCell {
             busy: share(busy, known).map(|b| b as f32),
             top: if busy == 0 { None } else { self.top_of(cpu, cell, sum.top) },

@@ -48,9 +48,12 @@ impl Model {
             SearchFor::State(state, Some(utid)) => {
                 self.search_pieces(from, forward, |u| u == *utid, |p, _| p.now() == *state)
             }
-            SearchFor::WaitOver(ns) => self.search_pieces(from, forward, |_| true, |p, end| {
-                (p.is_ready() || p.is_uninterruptible()) && end - p.start > *ns
-            }),
+            SearchFor::WaitOver(ns) => self.search_pieces(
+                from,
+                forward,
+                |_| true,
+                |p, end| (p.is_ready() || p.is_uninterruptible()) && end - p.start > *ns,
+            ),
         }
     }
 
@@ -72,9 +75,10 @@ impl Model {
             let found = if forward {
                 let at = list.partition_point(|p| p.start <= from);
                 let near = list.range(at..).take_while(|p| limit.is_none_or(|l| p.start < l));
-                near.clone().find(fit).map(hit).or_else(|| {
-                    open.filter(|p| p.start > from && limit.is_none_or(|l| p.start < l)).as_ref().map(hit)
-                })
+                near.clone()
+                    .find(fit)
+                    .map(hit)
+                    .or_else(|| open.filter(|p| p.start > from && limit.is_none_or(|l| p.start < l)).as_ref().map(hit))
             } else {
                 let open = open.filter(|p| p.start < from && limit.is_none_or(|l| p.start > l));
                 open.as_ref().map(hit).or_else(|| {
@@ -92,11 +96,7 @@ impl Model {
         let all = Window { from: 0, to: u64::MAX };
         let contains = |name: &[u8]| text.is_empty() || name.windows(text.len()).any(|w| w == text.as_bytes());
         let mut marks = self.marks(all, names).into_iter().filter(|m| contains(&m.name));
-        let mark = if forward {
-            marks.find(|m| m.start > from)
-        } else {
-            marks.take_while(|m| m.start < from).last()
-        }?;
+        let mark = if forward { marks.find(|m| m.start > from) } else { marks.take_while(|m| m.start < from).last() }?;
         Some(Hit { utid: mark.utid, at: Window { from: mark.start, to: mark.end.unwrap_or(self.edge()) } })
     }
 }
