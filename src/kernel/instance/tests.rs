@@ -11,7 +11,9 @@ fn machine(cpus: u32) -> Machine {
 }
 
 fn fake(options: FakeOptions) -> (TempDir, FakeTracefs) {
-    let dir = tempfile::tempdir().unwrap();
+    // Thousands of small files: in memory where there is such a place.
+    let place = Some(PathBuf::from("/dev/shm")).filter(|p| p.is_dir()).unwrap_or_else(std::env::temp_dir);
+    let dir = tempfile::tempdir_in(place).unwrap();
     let fake = FakeTracefs::build(dir.path(), options).unwrap();
     (dir, fake)
 }
