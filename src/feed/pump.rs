@@ -1,0 +1,166 @@
+//! Packets to items in time order: what a load and a tail have in common.
+
+use std::io::Read;
+
+use crate::names::NameTable;
+use crate::perfetto::decode::Decoder;
+use crate::perfetto::decode::stream::{StreamError, decode_stream};
+use crate::sched::event::{ClockSnapshot, Item};
+use crate::sched::fold::Consumer;
+use crate::sched::order::TimeOrder;
+use crate::store::probe::KEY_START;
+use crate::time::{ClockMap, ClockPair};
+
+use super::frames;
+
+/// Decoder, time order and clocks of one stream.
+#[derive(Debug)]
+pub(super) struct Pump {
+    pub decoder: Decoder,
+    pub names: NameTable,
+    pub clocks: ClockMap,
+    pub order: TimeOrder,
+    pub events: u64,
+    /// All events before this instant were given to the consumer.
+    pub through: u64,
+    /// First and last instant met.
+    pub seen: Option<(u64, u64)>,
+    pub damage: Vec<String>,
+    scratch: Vec<u8>,
+}
+
+/// What the decoder gives out passes through here on its way to the time order.
+struct Gate<'a> {
+    order: &'a mut TimeOrder,
+    clocks: &'a mut ClockMap,
+    events: &'a mut u64,
+    through: &'a mut u64,
+    seen: &'a mut Option<(u64, u64)>,
+    /// Only facts: states, counters and watermarks of a skipped frame say nothing about the window.
+    facts_only: bool,
+}
+
+impl Pump {
+    pub(super) fn new() -> Pump {
+        Pump {
+            decoder: Decoder::new(),
+            names: NameTable::new(),
+            clocks: ClockMap::default(),
+            order: TimeOrder::default(),
+            events: 0,
+            through: 0,
+            seen: None,
+            damage: Vec::new(),
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Takes one frame's packets.
+    pub(super) fn frame<C: Consumer>(&mut self, packets: &[u8], consumer: &mut C) {
+        self.decode(packets, false, consumer);
+    }
+
+    /// Takes what a frame says besides events and states of its moment.
+    pub(super) fn facts<C: Consumer>(&mut self, packets: &[u8], consumer: &mut C) {
+        let mut facts = std::mem::take(&mut self.scratch);
+        frames::without_bundles(packets, &mut facts);
+        self.decode(&facts, true, consumer);
+        self.scratch = facts;
+    }
+
+    fn decode<C: Consumer>(&mut self, packets: &[u8], facts_only: bool, consumer: &mut C) {
+        let start_key = self.names.intern(KEY_START.as_bytes());
+        let mut gate = Gate {
+            order: &mut self.order,
+            clocks: &mut self.clocks,
+            events: &mut self.events,
+            through: &mut self.through,
+            seen: &mut self.seen,
+            facts_only,
+        };
+        // Metadata is text in the name table, which the decoder holds meanwhile: looked at afterwards.
+        let mut starts = Vec::new();
+        let result = self.decoder.decode(packets, &mut self.names, &mut |item| {
+            if let Item::Metadata { key, value } = item
+                && key == start_key
+            {
+                starts.push(value);
+            }
+            gate.pass(item, consumer);
+        });
+        if let Err(e) = result {
+            self.damage.push(e.to_string());
+        }
+        for value in starts {
+            let start = std::str::from_utf8(self.names.bytes(value)).ok().and_then(|t| t.parse().ok());
+            self.begins_at(start.unwrap_or(0), facts_only, consumer);
+        }
+    }
+
+    /// A segment begins: between it and what was before nothing may have been recorded.
+    fn begins_at<C: Consumer>(&mut self, start: u64, facts_only: bool, consumer: &mut C) {
+        if !facts_only && self.through > 0 && start > self.through {
+            let from = self.through;
+            self.order.push(Item::Gap { from, to: start }, &mut |item| consumer.item(item));
+            self.decoder.forget_cpus();
+        }
+    }
+
+    /// Takes a whole foreign trace.
+    pub(super) fn stream<C: Consumer>(&mut self, reader: impl Read, consumer: &mut C) -> Result<(), StreamError> {
+        let mut decoder = Decoder::new();
+        let mut gate = Gate {
+            order: &mut self.order,
+            clocks: &mut self.clocks,
+            events: &mut self.events,
+            through: &mut self.through,
+            seen: &mut self.seen,
+            facts_only: false,
+        };
+        decode_stream(reader, &mut decoder, &mut self.names, &mut |item| gate.pass(item, consumer))
+    }
+
+    /// Where all frames from here on begin: what was skipped before is not missing.
+    pub(super) fn reset_through(&mut self) {
+        self.through = 0;
+        self.decoder.forget_cpus();
+    }
+
+    /// Everything has been read.
+    pub(super) fn finish<C: Consumer>(&mut self, consumer: &mut C) {
+        self.order.flush(&mut |item| consumer.item(item));
+        consumer.end();
+    }
+}
+
+impl Gate<'_> {
+    #[inline]
+    fn pass<C: Consumer>(&mut self, item: Item, consumer: &mut C) {
+        match &item {
+            Item::Event(event) => {
+                *self.events += 1;
+                let (min, max) = self.seen.unwrap_or((event.ts, event.ts));
+                *self.seen = Some((min.min(event.ts), max.max(event.ts)));
+            }
+            Item::Clock(clock) => note_clock(self.clocks, clock),
+            Item::CompleteThrough { ts } if !self.facts_only => *self.through = *ts,
+            Item::CompleteThrough { .. }
+            | Item::CpuState { .. }
+            | Item::ThreadState { .. }
+            | Item::Counter { .. }
+            | Item::Loss(_)
+                if self.facts_only =>
+            {
+                return;
+            }
+            _ => {}
+        }
+        self.order.push(item, &mut |item| consumer.item(item));
+    }
+}
+
+pub(super) fn note_clock(clocks: &mut ClockMap, clock: &ClockSnapshot) {
+    if clock.real > 0 {
+        clocks.add(ClockPair { boot: clock.boot, real: clock.real });
+    }
+}
