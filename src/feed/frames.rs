@@ -52,7 +52,7 @@ impl OurFile {
     }
 
     fn with_footers(path: &Path, bytes: u64) -> Result<OurFile, FeedError> {
-        let reader = SegmentReader::open(path, &mut PacketProbe::new())?;
+        let reader = SegmentReader::open(path)?;
         let parts = reader.parts().iter().map(|p| Part {
             frames: reader.frames()[p.frames.clone()].to_vec(),
             indexed: true,

@@ -1,1 +1,221 @@
+#![allow(clippy::unwrap_used)]
 
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use super::*;
+use crate::perfetto::encode::{BundleBuilder, packets};
+use crate::sched::event::{ClockSnapshot, EventKind, Item};
+use crate::store::Store;
+use crate::store::footer::{BootId, Summary, Totals};
+use crate::store::frame::FrameCompressor;
+use crate::store::index::{FrameFacts, FrameKind};
+use crate::store::probe::identity;
+use crate::store::writer::SegmentWriter;
+
+const MS: u64 = 1_000_000;
+
+/// Keeps what it is given.
+#[derive(Default)]
+struct Kept {
+    marks: Vec<u64>,
+    threads: Vec<i32>,
+    gaps: Vec<(u64, u64)>,
+    states: usize,
+    ended: bool,
+}
+
+impl Consumer for Kept {
+    fn item(&mut self, item: &Item) {
+        match item {
+            Item::Event(e) if matches!(e.kind, EventKind::Print { .. }) => self.marks.push(e.ts),
+            Item::Thread(t) => self.threads.push(t.tid),
+            Item::Gap { from, to } => self.gaps.push((*from, *to)),
+            Item::CpuState { .. } => self.states += 1,
+            _ => {}
+        }
+    }
+    fn end(&mut self) {
+        self.ended = true;
+    }
+}
+
+fn boot() -> BootId {
+    BootId::parse("0c1d2e3f-0011-2233-4455-66778899aabb")
+}
+
+fn clock(ts: u64) -> ClockSnapshot {
+    ClockSnapshot { boot: ts, mono: ts, real: 1_000_000_000_000_000_000 + ts, tai: 0, zone_offset_minutes: Some(0) }
+}
+
+fn thread(ts: u64, tid: i32, out: &mut Vec<u8>) {
+    let thread = packets::Thread { tid, pid: tid, name: b"t".to_vec(), start: None };
+    packets::process_tree(ts, &[], &[thread], out);
+}
+
+/// A segment from `start` on with `frames` frames of 500 ms; each begins with a fact about thread 100 + i and has one
+/// mark on CPU 1 and an earlier one on CPU 0, which stands behind it.
+fn grow(store: &Store, start: u64, frames: u64) -> SegmentWriter {
+    let mut writer = SegmentWriter::create(store, clock(start).real).unwrap();
+    let mut squeeze = FrameCompressor::new(3).unwrap();
+    let mut put = |packets: &[u8], facts: FrameFacts| {
+        let mut frame = Vec::new();
+        squeeze.compress(packets, &mut frame).unwrap();
+        writer.write_frame(&frame, packets.len(), facts).unwrap();
+    };
+    let mut head = Vec::new();
+    packets::clocks(&clock(start), &mut head);
+    identity(boot(), "test", start, &mut head);
+    packets::state(start, &[packets::CpuNow { cpu: 0, tid: 1, prio: 120, since: start }], &[], &mut head);
+    put(&head, FrameFacts { kind: FrameKind::Head, ..FrameFacts::default() });
+    for i in 0..frames {
+        let (from, to) = (start + i * 500 * MS, start + (i + 1) * 500 * MS);
+        let mut data = Vec::new();
+        thread(from, 100 + i as i32, &mut data);
+        for (cpu, ts) in [(1, from + 20 * MS), (0, from + 10 * MS)] {
+            let mut bundle = BundleBuilder::new();
+            bundle.print(ts, 1, 0, b"mark\n");
+            bundle.finish(cpu, None, &mut data);
+        }
+        packets::complete_through(to, &mut data);
+        let span = Some((from + 10 * MS, from + 20 * MS));
+        put(&data, FrameFacts { span, complete_through: to, events: vec![(0, 1), (1, 1)], ..FrameFacts::default() });
+    }
+    writer
+}
+
+fn finish(mut writer: SegmentWriter, start: u64, frames: u64) -> PathBuf {
+    let end = start + frames * 500 * MS;
+    let totals = Totals { boot: boot(), start, end, clock: clock(start), clock_end: clock(end), ..Totals::default() };
+    writer.finish(totals, Summary::default()).unwrap().path
+}
+
+fn all(paths: &[PathBuf], window: Option<Window>) -> (Kept, Loaded) {
+    let mut kept = Kept::default();
+    let loaded = load(paths, window, &mut kept, &mut |_| ControlFlow::Continue(())).unwrap();
+    assert!(kept.ended);
+    (kept, loaded)
+}
+
+fn store(dir: &Path) -> Store {
+    let store = Store::create(dir).unwrap();
+    finish(grow(&store, 1000 * MS, 4), 1000 * MS, 4);
+    finish(grow(&store, 3000 * MS, 2), 3000 * MS, 2);
+    store
+}
+
+#[test]
+fn a_store_is_loaded_whole_and_in_time_order() {
+    let dir = tempfile::tempdir().unwrap();
+    store(dir.path());
+    let (kept, loaded) = all(&[dir.path().to_owned()], None);
+    assert_eq!(kept.marks.len(), 12);
+    assert!(kept.marks.is_sorted(), "events of different CPUs are merged: {:?}", kept.marks);
+    assert_eq!(loaded.events, 12);
+    assert_eq!(loaded.window, Some(Window { from: 1010 * MS, to: 4000 * MS }));
+    assert_eq!(loaded.clocks.to_real(3000 * MS), clock(3000 * MS).real);
+    assert_eq!((kept.gaps, loaded.damage, loaded.complete), (vec![], vec![], true));
+}
+
+#[test]
+fn case_85_a_window_takes_its_frames_and_the_facts_before_it() {
+    let dir = tempfile::tempdir().unwrap();
+    store(dir.path());
+    let (kept, loaded) = all(&[dir.path().to_owned()], Some(Window { from: 2100 * MS, to: 2600 * MS }));
+    assert_eq!(kept.marks, [2010, 2020, 2510, 2520].map(|ms| ms * MS));
+    assert_eq!(kept.threads, [100, 101, 102, 103], "facts of the frames before are not lost");
+    assert_eq!(kept.states, 0, "a state block that is over a second old says nothing about the window");
+    assert_eq!(loaded.events, 4);
+    for (from, to, marks) in [(2500, 2501, 2), (2499, 2501, 4), (2999, 3001, 4), (3000, 3001, 2)] {
+        let (kept, _) = all(&[dir.path().to_owned()], Some(Window { from: from * MS, to: to * MS }));
+        assert_eq!(kept.marks.len(), marks, "{from}..{to}");
+    }
+}
+
+#[test]
+fn a_hole_between_segments_is_a_gap() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = store(dir.path());
+    finish(grow(&store, 9000 * MS, 1), 9000 * MS, 1);
+    let (kept, _) = all(&[dir.path().to_owned()], None);
+    assert_eq!(kept.gaps, [(4000 * MS, 9000 * MS)]);
+}
+
+#[test]
+fn case_51_97_any_part_alone_and_cat_give_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = store(dir.path());
+    let files: Vec<PathBuf> = store.segments().unwrap().into_iter().map(|f| f.path).collect();
+    let joined = dir.path().join("joined.pftrace.zst");
+    let bytes: Vec<u8> = files.iter().flat_map(|f| std::fs::read(f).unwrap()).collect();
+    std::fs::write(&joined, &bytes).unwrap();
+    // The same packets, uncompressed, are a foreign trace.
+    let plain = dir.path().join("plain.pftrace");
+    std::fs::write(&plain, zstd::decode_all(&bytes[..]).unwrap()).unwrap();
+    let whole = all(&[dir.path().to_owned()], None).0.marks;
+    assert_eq!(all(&[joined], None).0.marks, whole);
+    assert_eq!(all(&[plain], None).0.marks, whole);
+    assert_eq!(all(&files[1..], None).0.marks, whole[8..]);
+}
+
+#[test]
+fn case_68_a_growing_segment_is_read_to_its_last_whole_frame_and_followed() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = store(dir.path());
+    let growing = grow(&store, 4000 * MS, 2);
+    let mut file = std::fs::OpenOptions::new().append(true).open(growing.path()).unwrap();
+    let half = &std::fs::read(growing.path()).unwrap()[..40];
+    io::Write::write_all(&mut file, half).unwrap();
+    let (kept, loaded) = all(&[dir.path().to_owned()], Some(Window { from: 4100 * MS, to: u64::MAX }));
+    assert_eq!(kept.marks, [4010, 4020, 4510, 4520].map(|ms| ms * MS));
+    assert_eq!(loaded.damage.len(), 1, "the half frame is told: {:?}", loaded.damage);
+    let mut kept = Kept::default();
+    let mut tail = Tail::open(dir.path(), 700 * MS).unwrap();
+    let first = tail.advance(&mut kept).unwrap();
+    assert_eq!(kept.marks, [4010, 4020, 4510, 4520].map(|ms| ms * MS));
+    assert_eq!((first.through, first.caught_up), (5000 * MS, true));
+    drop(growing);
+    // A recorder that died is followed by another: the hole between is a gap.
+    finish(grow(&store, 6000 * MS, 1), 6000 * MS, 1);
+    while !tail.advance(&mut kept).unwrap().caught_up {}
+    assert_eq!(kept.marks.len(), 6);
+    assert_eq!(kept.gaps, [(5000 * MS, 6000 * MS)]);
+}
+
+#[test]
+fn a_tail_across_a_rotation_sees_no_gap() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::create(dir.path()).unwrap();
+    let mut kept = Kept::default();
+    let mut tail = Tail::open(dir.path(), 0).unwrap();
+    assert!(tail.advance(&mut kept).unwrap().caught_up, "an empty store is waited for");
+    let first = grow(&store, 1000 * MS, 4);
+    while !tail.advance(&mut kept).unwrap().caught_up {}
+    assert_eq!(kept.marks.len(), 8);
+    finish(first, 1000 * MS, 4);
+    grow(&store, 3000 * MS, 2);
+    while !tail.advance(&mut kept).unwrap().caught_up {}
+    assert_eq!((kept.marks.len(), kept.gaps.len()), (12, 0));
+}
+
+#[test]
+fn what_cannot_be_read_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut kept = Kept::default();
+    let mut quiet = |_| ControlFlow::Continue(());
+    let missing = load(&[dir.path().join("none")], None, &mut kept, &mut quiet).unwrap_err();
+    assert!(missing.to_string().contains("none"), "{missing}");
+    Store::create(dir.path()).unwrap();
+    let empty = load(&[dir.path().to_owned()], None, &mut kept, &mut quiet).unwrap_err();
+    assert!(matches!(empty, FeedError::Nothing(_)));
+    assert!(matches!(survey(&[dir.path().to_owned()]), Err(FeedError::Nothing(_))));
+}
+
+#[test]
+fn a_load_can_be_ended_early() {
+    let dir = tempfile::tempdir().unwrap();
+    store(dir.path());
+    let mut kept = Kept::default();
+    let loaded = load(&[dir.path().to_owned()], None, &mut kept, &mut |_| ControlFlow::Break(())).unwrap();
+    assert!(!loaded.complete && kept.ended);
+}
