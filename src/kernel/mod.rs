@@ -18,6 +18,7 @@ pub mod prev_state;
 pub mod procfs;
 pub mod records;
 pub mod stats;
+pub mod symbols;
 #[doc(hidden)]
 pub mod testing;
 pub mod topology;

@@ -1,1 +1,275 @@
-//! catalog
+//! Finds segments and snapshots by time, from names and footers alone.
+//!
+//! One store can hold several boots; instants on CLOCK_BOOTTIME are only comparable within one, so every
+//! lookup names the boot or uses the wall clock. Footers of finished files never change and are read once. Reads
+//! no frame but the head of a growing segment.
+
+use super::error::StoreError;
+use super::footer::{BootId, Footer, Summary, Totals};
+use super::index::{self, FrameEntry};
+use super::layout::{Store, StoredFile};
+use super::name::SegmentName;
+use super::probe::PacketProbe;
+use super::reader::{self, SegmentReader};
+use super::scan;
+use crate::sched::summary::Window;
+use crate::time::ClockMap;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::ops::Range;
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+/// Segments of a recorder that runs on touch one another; a shorter hole than this is its own rounding.
+const TOUCHING: u64 = 1_000_000;
+
+/// A file as the catalog knows it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// Where.
+    pub path: PathBuf,
+    /// What its name says.
+    pub name: SegmentName,
+    /// Length, bytes.
+    pub bytes: u64,
+    /// From the footer; for a growing segment from its head, with `end` 0. `None`: neither can be read.
+    pub totals: Option<Totals>,
+    /// Why there are no totals, when there should be.
+    pub problem: Option<String>,
+    modified: Option<SystemTime>,
+}
+
+impl Entry {
+    /// Still growing (or left by a dead recorder).
+    pub fn is_growing(&self) -> bool {
+        self.name.part
+    }
+
+    /// What it answers for; a growing segment has no end yet (`u64::MAX`).
+    pub fn window(&self) -> Option<Window> {
+        let totals = self.totals.as_ref()?;
+        Some(Window { from: totals.start, to: if self.is_growing() { u64::MAX } else { totals.end } })
+    }
+
+    fn boot(&self) -> Option<BootId> {
+        self.totals.as_ref().map(|t| t.boot)
+    }
+}
+
+/// A stretch without any segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hole {
+    /// Index of the segment after which it begins.
+    pub after: usize,
+    /// Last instant recorded: boot and ns of its CLOCK_BOOTTIME.
+    pub from: (BootId, u64),
+    /// First instant recorded again; another boot when the machine was restarted.
+    pub to: (BootId, u64),
+    /// The same on the wall clock, ns since 1970.
+    pub real: Window,
+}
+
+/// The part of one segment that a window needs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Piece {
+    /// Index into [`Catalog::segments`].
+    pub segment: usize,
+    /// Its file.
+    pub path: PathBuf,
+    /// Its index.
+    pub footer: Footer,
+    /// Frames that cover the window; heads not included.
+    pub frames: Range<usize>,
+}
+
+/// What a store holds.
+#[derive(Debug, Clone)]
+pub struct Catalog {
+    store: Store,
+    segments: Vec<Entry>,
+    snapshots: Vec<Entry>,
+}
+
+impl Catalog {
+    /// Lists the store and reads the totals of every footer.
+    pub fn open(store: &Store) -> Result<Self, StoreError> {
+        let mut catalog = Catalog { store: store.clone(), segments: Vec::new(), snapshots: Vec::new() };
+        catalog.refresh()?;
+        Ok(catalog)
+    }
+
+    /// Brings the list up to date; reads only what is new or growing.
+    pub fn refresh(&mut self) -> Result<(), StoreError> {
+        self.segments = refreshed(std::mem::take(&mut self.segments), self.store.segments()?);
+        self.snapshots = refreshed(std::mem::take(&mut self.snapshots), self.store.snapshots()?);
+        Ok(())
+    }
+
+    /// The store.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Segments by sequence number, which is the order in which they were recorded.
+    pub fn segments(&self) -> &[Entry] {
+        &self.segments
+    }
+
+    /// Snapshots by sequence number.
+    pub fn snapshots(&self) -> &[Entry] {
+        &self.snapshots
+    }
+
+    /// The boot of the newest segment.
+    pub fn newest_boot(&self) -> Option<BootId> {
+        self.segments.iter().rev().find_map(Entry::boot)
+    }
+
+    /// Summary of a segment, for drawing; `None` when it has no footer. Read from the file at every call.
+    pub fn summary(&self, segment: usize) -> Result<Option<Summary>, StoreError> {
+        self.segments.get(segment).map_or(Ok(None), |s| reader::read_summary(&s.path))
+    }
+
+    /// The segment that answers for an instant.
+    pub fn segment_at(&self, boot: BootId, ts: u64) -> Option<usize> {
+        self.overlapping(boot, Window { from: ts, to: ts.saturating_add(1) }).next()
+    }
+
+    /// Segments that answer for a part of the window, oldest first.
+    pub fn overlapping(&self, boot: BootId, window: Window) -> impl Iterator<Item = usize> + '_ {
+        let hit = move |w: Window| w.from < window.to && w.to > window.from;
+        let of_boot = move |s: &Entry| s.boot() == Some(boot) && s.window().is_some_and(hit);
+        self.segments.iter().enumerate().filter(move |(_, s)| of_boot(s)).map(|(i, _)| i)
+    }
+
+    /// Segment and frame (an index into its footer's frames) that cover an instant.
+    pub fn frame_at(&self, boot: BootId, ts: u64) -> Result<Option<(usize, usize)>, StoreError> {
+        let Some(segment) = self.segment_at(boot, ts) else { return Ok(None) };
+        let footer = self.footer(segment)?;
+        Ok(index::frame_at(&footer.frames, footer.totals.start, ts).map(|frame| (segment, frame)))
+    }
+
+    /// Exactly what has to be read for a window: segments and their frames, oldest first.
+    pub fn pieces(&self, boot: BootId, window: Window) -> Result<Vec<Piece>, StoreError> {
+        self.pieces_but(boot, window, None)
+    }
+
+    /// The same without the segment numbered `not`.
+    pub(super) fn pieces_but(&self, boot: BootId, window: Window, not: Option<u64>) -> Result<Vec<Piece>, StoreError> {
+        let mut pieces = Vec::new();
+        let wanted = |&i: &usize| Some(self.segments[i].name.sequence) != not;
+        for segment in self.overlapping(boot, window).filter(wanted) {
+            // A late event of the window's end may stand in the next segment's first frame; the frames' own spans
+            // tell, but that segment does not overlap. Recorders close a segment only when it is complete.
+            let footer = match self.footer(segment) {
+                Ok(footer) => footer,
+                // Deleted by retention since the listing.
+                Err(StoreError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => continue,
+                Err(e) => return Err(e),
+            };
+            let frames = index::frames_in(&footer.frames, footer.totals.start, window);
+            if !frames.is_empty() {
+                pieces.push(Piece { segment, path: self.segments[segment].path.clone(), footer, frames });
+            }
+        }
+        Ok(pieces)
+    }
+
+    /// The whole footer of a segment; of one without, what a scan of its frames tells.
+    pub fn footer(&self, segment: usize) -> Result<Footer, StoreError> {
+        let path = &self.segments[segment].path;
+        if let Some(footer) = reader::read_footer(path)? {
+            return Ok(footer);
+        }
+        let reader = SegmentReader::open(path)?;
+        let (totals, summary) = (reader.totals().clone(), reader.parts()[0].summary.clone());
+        Ok(Footer { frames: reader.frames().to_vec(), summary, totals })
+    }
+
+    /// Boot and wall clock of every boot in the store, tied together by the segments' clocks.
+    pub fn clock_maps(&self) -> BTreeMap<BootId, ClockMap> {
+        let mut maps: BTreeMap<BootId, ClockMap> = BTreeMap::new();
+        for totals in self.segments.iter().chain(&self.snapshots).filter_map(|s| s.totals.as_ref()) {
+            let map = maps.entry(totals.boot).or_default();
+            totals.clock_pairs().for_each(|pair| map.add(pair));
+        }
+        maps
+    }
+
+    /// Every recorded instant at which the wall clock read `real` (ns since 1970), newest first: several where it was set
+    /// back, none in holes.
+    pub fn at_wall(&self, real: u64) -> Vec<(BootId, u64)> {
+        let maps = self.clock_maps();
+        let mut found: Vec<(usize, BootId, u64)> = Vec::new();
+        for (&boot, map) in maps.iter().filter(|(_, m)| !m.is_empty()) {
+            let instants = map.to_boot(real).into_iter();
+            found.extend(instants.filter_map(|ts| Some((self.segment_at(boot, ts)?, boot, ts))));
+        }
+        found.sort_by_key(|&(segment, _, ts)| std::cmp::Reverse((segment, ts)));
+        found.into_iter().map(|(_, boot, ts)| (boot, ts)).collect()
+    }
+
+    /// Stretches without recording between neighbouring segments.
+    pub fn holes(&self) -> Vec<Hole> {
+        let known = || self.segments.iter().enumerate().filter_map(|(i, s)| Some((i, s.totals.as_ref()?)));
+        let mut holes = Vec::new();
+        for ((after, left), (_, right)) in known().zip(known().skip(1)) {
+            if left.boot == right.boot && right.start <= left.end.saturating_add(TOUCHING) {
+                continue;
+            }
+            let (from, to) = (left.real_of(left.end), right.real_of(right.start));
+            let real = Window { from, to: to.max(from) };
+            holes.push(Hole { after, from: (left.boot, left.end), to: (right.boot, right.start), real });
+        }
+        holes
+    }
+}
+
+/// Old entries are kept where the file is the same; both lists are in the order of the sequence numbers.
+fn refreshed(old: Vec<Entry>, files: Vec<StoredFile>) -> Vec<Entry> {
+    let mut old: BTreeMap<PathBuf, Entry> = old.into_iter().map(|e| (e.path.clone(), e)).collect();
+    let mut entries = Vec::with_capacity(files.len());
+    for file in files {
+        // Deleted since the listing, or renamed (then it is back at the next refresh).
+        let Ok(meta) = fs::metadata(&file.path) else { continue };
+        let (bytes, modified) = (meta.len(), meta.modified().ok());
+        let entry = match old.remove(&file.path) {
+            Some(mut entry) if entry.totals.is_some() && entry.is_growing() => {
+                entry.bytes = bytes; // its head does not change
+                entry
+            }
+            Some(entry) if (entry.bytes, entry.modified) == (bytes, modified) => entry,
+            _ => read_entry(file, bytes, modified),
+        };
+        entries.push(entry);
+    }
+    entries
+}
+
+fn read_entry(file: StoredFile, bytes: u64, modified: Option<SystemTime>) -> Entry {
+    let totals = if file.name.part { head_totals(&file) } else { reader::read_totals(&file.path) };
+    let problem = match &totals {
+        Err(e) => Some(e.to_string()),
+        Ok(None) if !file.name.part => Some("it has no footer; its recorder died, or it was cut".to_owned()),
+        Ok(_) => None,
+    };
+    Entry { path: file.path, name: file.name, bytes, totals: totals.unwrap_or(None), problem, modified }
+}
+
+/// What the head of a growing segment tells: boot, clocks, begin.
+fn head_totals(file: &StoredFile) -> Result<Option<Totals>, StoreError> {
+    let open = File::open(&file.path).map_err(|e| StoreError::io("open", &file.path, e))?;
+    let head = match super::frame::look(&open, 0, open.metadata().map_or(0, |m| m.len())) {
+        Ok(super::frame::Found::Zstd { len, .. }) => len,
+        _ => return Ok(None), // nothing whole yet
+    };
+    let scan = scan::scan(&open, &file.path, 0, head, &mut PacketProbe::default())?;
+    let totals = Totals { sequence: file.name.sequence, end: 0, ..scan.footer.totals };
+    Ok(Some(totals).filter(|t| t.start > 0))
+}
+
+/// Frames of an index with their offsets, for copying: the run of bytes that frames `range` take.
+pub(super) fn byte_run(frames: &[FrameEntry], range: &Range<usize>) -> Option<Range<u64>> {
+    let (first, last) = (frames.get(range.start)?, frames.get(range.end.checked_sub(1)?)?);
+    Some(first.offset..last.offset + last.compressed)
+}

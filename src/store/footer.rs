@@ -19,6 +19,7 @@ use super::index::{FrameEntry, LossCount};
 use super::wire;
 use crate::sched::event::{ClockSnapshot, Tid};
 use crate::sched::summary::Window;
+use crate::time::{ClockMap, ClockPair};
 use std::fmt;
 
 /// Low bits of the skippable frame's magic: 0x184D2A5D.
@@ -145,6 +146,25 @@ pub struct Totals {
     pub sampled_hz: Option<u32>,
     /// Only in snapshots.
     pub snapshot: Option<SnapshotNote>,
+}
+
+impl Totals {
+    /// Both clocks at the begin and, where known, at the end.
+    pub fn clock_pairs(&self) -> impl Iterator<Item = ClockPair> {
+        let known =
+            |c: &ClockSnapshot| (c.boot != 0 && c.real != 0).then_some(ClockPair { boot: c.boot, real: c.real });
+        known(&self.clock).into_iter().chain(known(&self.clock_end))
+    }
+
+    /// Wall time (ns since 1970) of an instant of the file; the boot instant itself when no clock was recorded.
+    pub fn real_of(&self, boot: u64) -> u64 {
+        ClockMap::new(self.clock_pairs()).to_real(boot)
+    }
+
+    /// What the file answers for.
+    pub fn window(&self) -> Window {
+        Window { from: self.start, to: self.end }
+    }
 }
 
 /// How a file came to its end.

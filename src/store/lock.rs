@@ -6,6 +6,7 @@
 use super::error::StoreError;
 use super::layout::{FILE_MODE, Store};
 use crate::names::printable;
+use crate::time::{Digits, Zone, local};
 use nix::fcntl::{FcntlArg, fcntl};
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -32,10 +33,8 @@ impl fmt::Display for Holder {
             return f.write_str("another recorder");
         }
         write!(f, "the recorder with pid {}", self.pid)?;
-        if self.started > 0
-            && let Ok(at) = jiff::Timestamp::from_second((self.started / 1_000_000_000) as i64)
-        {
-            write!(f, ", running since {at}")?;
+        if self.started > 0 {
+            write!(f, ", running since {}", local(self.started, &Zone::UTC, Digits::Seconds))?;
         }
         if !self.note.is_empty() {
             write!(f, " ({})", printable(self.note.as_bytes()))?;
@@ -133,7 +132,7 @@ mod tests {
         assert_eq!(RecorderLock::holder(&store).unwrap(), Some(first.clone()));
         let second = RecorderLock::acquire(&store, &Holder { pid: 1, ..Holder::default() });
         let text = second.unwrap_err().to_string();
-        let said = "in use by the recorder with pid 4711, running since 2026-11-30T11:55:00Z (instance dashcam)";
+        let said = "in use by the recorder with pid 4711, running since 2026-11-30 11:55:00 +00:00 (instance dashcam)";
         assert!(text.contains(said), "{text}");
         let other = tempfile::tempdir().unwrap();
         let elsewhere = Store::create(other.path()).unwrap();

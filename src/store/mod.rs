@@ -19,6 +19,7 @@ pub mod frame;
 pub mod index;
 pub mod layout;
 pub mod lock;
+mod merge;
 pub mod name;
 pub mod probe;
 pub mod reader;

@@ -3,6 +3,7 @@
 //! The time is UTC and only for people; order and identity are the sequence number's, which is never
 //! reused, so names cannot collide when the wall clock goes back. Knows nothing about what is in a file.
 
+use crate::time::{parse_utc_name, utc_name};
 use std::fmt;
 
 /// Longest label kept, bytes. A file name may have 255 (NAME_MAX), the rest of ours takes 46.
@@ -13,8 +14,8 @@ const PART: &str = ".part";
 /// The parts of a file name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SegmentName {
-    /// Begin as the wall clock had it, whole seconds since 1970, UTC.
-    pub start: i64,
+    /// Begin as the wall clock had it, ns since 1970, a whole second.
+    pub start: u64,
     /// Never reused within a store.
     pub sequence: u64,
     /// Snapshots: the label as it stands in the name; `None` for segments.
@@ -26,12 +27,12 @@ pub struct SegmentName {
 impl SegmentName {
     /// Name of a growing segment that begins at `real_ns` (CLOCK_REALTIME).
     pub fn growing(real_ns: u64, sequence: u64) -> Self {
-        SegmentName { start: seconds(real_ns), sequence, label: None, part: true }
+        SegmentName { start: whole_second(real_ns), sequence, label: None, part: true }
     }
 
     /// Name of a snapshot being written; the label is made safe (see [`safe_label`]).
     pub fn snapshot(real_ns: u64, sequence: u64, label: &str) -> Self {
-        SegmentName { start: seconds(real_ns), sequence, label: Some(safe_label(label)), part: true }
+        SegmentName { start: whole_second(real_ns), sequence, label: Some(safe_label(label)), part: true }
     }
 
     /// The same, whole.
@@ -48,7 +49,7 @@ impl SegmentName {
             return None;
         }
         Some(SegmentName {
-            start: parse_start(start)?,
+            start: parse_utc_name(start)?,
             sequence: number.parse().ok()?,
             label: label.map(str::to_owned),
             part,
@@ -58,8 +59,7 @@ impl SegmentName {
 
 impl fmt::Display for SegmentName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let at = jiff::Timestamp::from_second(self.start).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
-        write!(f, "{}-{:06}", at.strftime("%Y%m%dT%H%M%SZ"), self.sequence)?;
+        write!(f, "{}-{:06}", utc_name(self.start), self.sequence)?;
         if let Some(label) = &self.label {
             write!(f, "-{label}")?;
         }
@@ -68,31 +68,9 @@ impl fmt::Display for SegmentName {
     }
 }
 
-fn seconds(real_ns: u64) -> i64 {
-    (real_ns / 1_000_000_000) as i64 // u64 ns fit i64 seconds
-}
-
-/// `20261130T115500Z`, nothing looser, so that parsing and printing are inverse.
-fn parse_start(text: &str) -> Option<i64> {
-    let bytes = text.as_bytes();
-    if bytes.len() != 16 || bytes[8] != b'T' || bytes[15] != b'Z' {
-        return None;
-    }
-    let number = |from: usize, to: usize| -> Option<i16> {
-        let digits = &bytes[from..to];
-        digits.iter().all(u8::is_ascii_digit).then(|| digits.iter().fold(0, |n, d| n * 10 + i16::from(d - b'0')))
-    };
-    let small = |from, to| number(from, to).and_then(|n| i8::try_from(n).ok());
-    let date = jiff::civil::DateTime::new(
-        number(0, 4)?,
-        small(4, 6)?,
-        small(6, 8)?,
-        small(9, 11)?,
-        small(11, 13)?,
-        small(13, 15)?,
-        0,
-    );
-    Some(date.ok()?.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp().as_second())
+/// Names hold whole seconds.
+fn whole_second(real_ns: u64) -> u64 {
+    real_ns - real_ns % 1_000_000_000
 }
 
 /// A label that can stand in a file name and cannot leave its folder: separators, control characters, blanks and

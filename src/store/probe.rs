@@ -3,12 +3,14 @@
 //! The keys under which a segment's head states facts that Perfetto has no field for are here too, so that writer and
 //! reader cannot disagree. What the probe meets can be watched by a caller who wants more (a summary, a screen).
 
-use super::footer::{BootId, Footer, FormatVersion};
+use super::footer::{BootId, Footer, FormatVersion, MAX_MARKS, Mark};
 use super::index::{FrameFacts, FrameKind, LossCount};
 use super::scan::FrameProbe;
 use crate::names::NameTable;
 use crate::perfetto::decode::Decoder;
-use crate::sched::event::{ClockSnapshot, EventKind, Item};
+use crate::perfetto::encode::packets;
+use crate::sched::event::{ClockSnapshot, Event, EventKind, Item};
+use crate::sched::summary::Window;
 use std::collections::BTreeMap;
 
 /// Metadata key: format of the file, `MAJOR.MINOR`.
@@ -20,6 +22,20 @@ pub const KEY_RECORDER: &str = "dashcam.version";
 /// Metadata key: first instant the segment answers for, ns on CLOCK_BOOTTIME, decimal.
 pub const KEY_START: &str = "dashcam.segment_start";
 
+/// Most gaps kept of one file; a hostile one may claim more.
+const MAX_GAPS: usize = 256;
+/// Names grow with hostile input; a real segment has some ten thousand.
+const MAX_NAMES: usize = 1 << 20;
+
+/// Appends the packet by which a file says what it is. Every head begins with it, so that a file without a
+/// footer can be placed, and a newer format is seen before anything else is read. `start`: first instant the
+/// file answers for, ns on CLOCK_BOOTTIME.
+pub fn identity(boot: BootId, recorder: &str, start: u64, out: &mut Vec<u8>) {
+    let (format, boot, start) = (FormatVersion::CURRENT.to_string(), boot.to_string(), start.to_string());
+    let pairs = [(KEY_FORMAT, &*format), (KEY_BOOT, &*boot), (KEY_RECORDER, recorder), (KEY_START, &*start)];
+    packets::metadata(&pairs.map(|(key, value)| (key, value.as_bytes())), out);
+}
+
 /// Decodes frames as they are shown to it.
 pub struct PacketProbe<W: FnMut(&Item, &NameTable)> {
     decoder: Decoder,
@@ -30,7 +46,8 @@ pub struct PacketProbe<W: FnMut(&Item, &NameTable)> {
 
 #[derive(Debug, Default)]
 struct Found {
-    frames: u64,
+    /// A frame with events or a watermark was met: the head is over.
+    data: bool,
     format: Option<FormatVersion>,
     boot: BootId,
     recorder: String,
@@ -40,7 +57,8 @@ struct Found {
     marks: u64,
     sampled_hz: Option<u32>,
     clocks: Option<(ClockSnapshot, ClockSnapshot)>,
-    gaps: Vec<crate::sched::summary::Window>,
+    gaps: Vec<Window>,
+    texts: Vec<Mark>,
 }
 
 impl PacketProbe<fn(&Item, &NameTable)> {
@@ -70,6 +88,10 @@ impl<W: FnMut(&Item, &NameTable)> PacketProbe<W> {
 
 impl<W: FnMut(&Item, &NameTable)> FrameProbe for PacketProbe<W> {
     fn frame(&mut self, packets: &[u8]) -> FrameFacts {
+        if self.names.len() > MAX_NAMES {
+            self.names = NameTable::new();
+            self.decoder = Decoder::new(); // it holds ids of the old table
+        }
         let mut facts = FrameFacts::default();
         let mut events: BTreeMap<u32, u64> = BTreeMap::new();
         let mut losses: BTreeMap<u32, LossCount> = BTreeMap::new();
@@ -89,12 +111,13 @@ impl<W: FnMut(&Item, &NameTable)> FrameProbe for PacketProbe<W> {
             self.found.note(item, &self.names);
             (self.watch)(item, &self.names);
         }
-        facts.kind = match (self.found.frames, facts.complete_through > 0 || facts.span.is_some()) {
+        let data = facts.complete_through > 0 || facts.span.is_some();
+        facts.kind = match (self.found.data, data) {
             (_, true) => FrameKind::Data,
-            (0, false) => FrameKind::Head,
-            (_, false) => FrameKind::Tail,
+            (false, false) => FrameKind::Head, // a large process tree takes several frames
+            (true, false) => FrameKind::Tail,
         };
-        self.found.frames += 1;
+        self.found.data |= data;
         facts.events = events.into_iter().collect();
         facts.loss = losses.into_iter().collect();
         facts
@@ -114,15 +137,17 @@ impl<W: FnMut(&Item, &NameTable)> FrameProbe for PacketProbe<W> {
         totals.marks = found.marks;
         totals.sampled_hz = found.sampled_hz;
         totals.gaps.clone_from(&found.gaps);
-        if let Some(start) = found.start.filter(|&s| totals.start == 0 || s <= totals.start) {
+        let clock = found.clocks.map(|(first, _)| first.boot);
+        if let Some(start) = found.start.or(clock).filter(|&s| totals.start == 0 || s <= totals.start) {
             totals.start = start;
-            totals.end = totals.end.max(start);
         }
+        totals.end = totals.end.max(totals.start);
         totals.valid_from = totals.start;
         if let Some((first, last)) = found.clocks {
             totals.clock = first;
             totals.clock_end = if last == first { ClockSnapshot::default() } else { last };
         }
+        footer.summary.marks.clone_from(&found.texts);
     }
 }
 
@@ -135,24 +160,33 @@ impl Found {
                 self.cpus = s.cpus;
             }
             Item::Clock(c) => self.clocks = Some((self.clocks.map_or(*c, |(first, _)| first), *c)),
-            Item::Gap { from, to } => self.gaps.push(crate::sched::summary::Window { from: *from, to: *to }),
+            Item::Gap { from, to } if self.gaps.len() < MAX_GAPS => self.gaps.push(Window { from: *from, to: *to }),
             Item::Sampled { hz } => self.sampled_hz = Some(*hz),
-            Item::Event(e) if matches!(e.kind, EventKind::Print { .. }) => self.marks += 1,
+            Item::Event(Event { ts, kind: EventKind::Print { text }, .. }) => {
+                self.marks += 1;
+                if self.texts.len() < MAX_MARKS {
+                    self.texts.push(Mark { ts: *ts, text: names.bytes(*text).to_vec() });
+                }
+            }
             _ => {}
         }
     }
 
+    /// The first word counts: segments joined by `cat` begin with the first one's head.
+
     fn metadata(&mut self, key: &[u8], value: &[u8]) {
         let text = String::from_utf8_lossy(value);
         match key {
-            k if k == KEY_FORMAT.as_bytes() => {
+            k if k == KEY_FORMAT.as_bytes() && self.format.is_none() => {
                 let parts = text.split_once('.').map(|(major, minor)| (major.parse().ok(), minor.parse().ok()));
                 if let Some((Some(major), Some(minor))) = parts {
                     self.format = Some(FormatVersion { major, minor });
                 }
             }
-            k if k == KEY_BOOT.as_bytes() => self.boot = BootId::parse(&text),
-            k if k == KEY_RECORDER.as_bytes() => self.recorder = text.into_owned(),
+            k if k == KEY_BOOT.as_bytes() && self.boot == BootId::default() => self.boot = BootId::parse(&text),
+            k if k == KEY_RECORDER.as_bytes() && self.recorder.is_empty() => {
+                self.recorder = text.chars().take(64).collect()
+            }
             k if k == KEY_START.as_bytes() && self.start.is_none() => self.start = text.parse().ok(),
             _ => {}
         }
@@ -163,15 +197,11 @@ impl Found {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::perfetto::encode::{BundleBuilder, packets};
+    use crate::perfetto::encode::BundleBuilder;
 
     fn head() -> Vec<u8> {
         let mut out = Vec::new();
-        let boot = "0c1d2e3f-0011-2233-4455-66778899aabb";
-        packets::metadata(
-            &[(KEY_FORMAT, b"1.0"), (KEY_BOOT, boot.as_bytes()), (KEY_RECORDER, b"0.1.0"), (KEY_START, b"900")],
-            &mut out,
-        );
+        identity(BootId::parse("0c1d2e3f-0011-2233-4455-66778899aabb"), "0.1.0", 900, &mut out);
         out
     }
 
@@ -179,6 +209,7 @@ mod tests {
     fn a_file_without_footer_tells_what_its_footer_would() {
         let mut probe = PacketProbe::new();
         assert_eq!(probe.frame(&head()).kind, FrameKind::Head);
+        assert_eq!(probe.frame(b"").kind, FrameKind::Head, "a head of several frames");
         let mut bundle = BundleBuilder::new();
         bundle.switch(1000, 1, 7, 120, b"a\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0");
         bundle.print(1010, 7, 0, b"step\n");
@@ -193,7 +224,9 @@ mod tests {
         footer.totals.start = 1000;
         footer.totals.end = 1500;
         probe.conclude(&mut footer);
+        assert_eq!(probe.frame(&head()).kind, FrameKind::Tail);
         assert_eq!((footer.totals.start, footer.totals.marks), (900, 1));
+        assert_eq!(footer.summary.marks, [Mark { ts: 1010, text: b"step".to_vec() }]);
         assert_eq!(footer.totals.boot.to_string(), "0c1d2e3f-0011-2233-4455-66778899aabb");
         assert!(probe.is_ours());
     }

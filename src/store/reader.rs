@@ -7,6 +7,7 @@ use super::error::{Damage, DamageKind, StoreError};
 use super::footer::{Footer, Locator, Summary, Tail, Totals};
 use super::frame::{FrameDecompressor, ReadAt};
 use super::index::FrameEntry;
+use super::probe::PacketProbe;
 use super::scan::{self, FrameProbe};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -42,8 +43,13 @@ pub struct Part {
 }
 
 impl SegmentReader {
-    /// Opens `path`; where a footer lacks, `probe` looks into the frames.
-    pub fn open(path: &Path, probe: &mut dyn FrameProbe) -> Result<Self, StoreError> {
+    /// Opens `path`; where a footer lacks, the frames are decompressed and their packets looked into.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        Self::open_with(path, &mut PacketProbe::default())
+    }
+
+    /// The same with another probe.
+    pub fn open_with(path: &Path, probe: &mut dyn FrameProbe) -> Result<Self, StoreError> {
         let file = File::open(path).map_err(|e| StoreError::io("open", path, e))?;
         let len = file.metadata().map_err(|e| StoreError::io("read", path, e))?.len();
         let decompressor = FrameDecompressor::new().map_err(|e| StoreError::io("decompress", path, e))?;

@@ -9,8 +9,11 @@ use super::footer::{self, Footer, Summary, Totals};
 use super::index::{FrameEntry, FrameFacts};
 use super::layout::{FILE_MODE, Store, sync_dir};
 use super::name::SegmentName;
+use super::snapshot::Growing;
+use nix::fcntl::{Flock, FlockArg};
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -22,9 +25,9 @@ trait Disk: Send {
     fn share(&self) -> io::Result<File>;
 }
 
-impl Disk for File {
+impl Disk for Flock<File> {
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
-        FileExt::write_at(self, bytes, offset)
+        FileExt::write_at(&**self, bytes, offset)
     }
     fn cut(&self, len: u64) -> io::Result<()> {
         self.set_len(len)
@@ -63,6 +66,7 @@ pub struct Finished {
 }
 
 /// Flushes a growing file from another thread than the one that writes it.
+#[derive(Debug)]
 pub struct Syncer {
     file: File,
     path: PathBuf,
@@ -87,15 +91,37 @@ impl SegmentWriter {
         let path = dir.join(name.to_string());
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(FILE_MODE).open(&path);
         let file = file.map_err(|e| StoreError::io("create", &path, e))?;
+        // Nobody else can have locked a file that did not exist.
+        let file = claim(file, &path)?;
+        let file = file.ok_or_else(|| StoreError::io("lock", &path, io::ErrorKind::WouldBlock.into()))?;
         Ok(Self::on(Box::new(file), dir, name))
     }
 
+    /// Begins a file that will be `path`; until it is whole it has `.part` behind its name, and a left-over of that name
+    /// is replaced.
+    pub(super) fn begin_at(path: &Path, sequence: u64) -> Result<Self, StoreError> {
+        let mut part = path.as_os_str().to_owned();
+        part.push(".part");
+        let part = PathBuf::from(part);
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(FILE_MODE).open(&part);
+        let file = claim(file.map_err(|e| StoreError::io("create", &part, e))?, &part)?;
+        let file = file.ok_or_else(|| StoreError::io("lock", &part, io::ErrorKind::WouldBlock.into()))?;
+        let mut writer = Self::at(Box::new(file), part, path.to_owned(), sequence);
+        writer.cut_back()?;
+        Ok(writer)
+    }
+
     fn on(disk: Box<dyn Disk>, dir: &Path, name: &SegmentName) -> Self {
+        let (part, whole) = (dir.join(name.to_string()), dir.join(name.finished().to_string()));
+        Self::at(disk, part, whole, name.sequence)
+    }
+
+    fn at(disk: Box<dyn Disk>, path: PathBuf, finished_path: PathBuf, sequence: u64) -> Self {
         SegmentWriter {
             disk,
-            path: dir.join(name.to_string()),
-            finished_path: dir.join(name.finished().to_string()),
-            sequence: name.sequence,
+            path,
+            finished_path,
+            sequence,
             entries: Vec::new(),
             good: 0,
             dirty: false,
@@ -105,7 +131,7 @@ impl SegmentWriter {
 
     /// Goes on with a file that is whole up to the end of `entries`; what stands behind is cut off.
     pub(super) fn resume(
-        file: File,
+        file: Flock<File>,
         dir: &Path,
         name: &SegmentName,
         entries: Vec<FrameEntry>,
@@ -127,6 +153,45 @@ impl SegmentWriter {
         self.entries.push(FrameEntry { offset: self.good, compressed, raw: raw as u64, facts });
         self.good += compressed;
         Ok(())
+    }
+
+    /// Appends whole frames of another file byte by byte: `run` of `source`, which holds exactly `entries`.
+    pub(super) fn copy_frames(
+        &mut self,
+        source: &File,
+        from: &Path,
+        run: Range<u64>,
+        entries: &[FrameEntry],
+    ) -> Result<(), StoreError> {
+        let len = run.end - run.start;
+        // std copies from file to file inside the kernel (copy_file_range, sendfile) and knows every case it cannot.
+        let copy = |source: &File, mut own: File, good: u64| -> io::Result<u64> {
+            let mut source = source;
+            source.seek(SeekFrom::Start(run.start))?;
+            own.seek(SeekFrom::Start(good))?;
+            io::copy(&mut Read::take(source, len), &mut own)
+        };
+        match self.disk.share().and_then(|own| copy(source, own, self.good)) {
+            Ok(copied) if copied == len => {}
+            Ok(copied) => {
+                self.dirty = true;
+                return Err(StoreError::damaged(from, run.start + copied, super::error::DamageKind::Cut));
+            }
+            Err(e) => return self.failed(e),
+        }
+        let good = self.good;
+        let moved = |e: &FrameEntry| FrameEntry { offset: e.offset - run.start + good, ..e.clone() };
+        self.entries.extend(entries.iter().map(moved));
+        self.good += len;
+        Ok(())
+    }
+
+    /// Deletes the unfinished file.
+    pub(super) fn discard(&mut self) {
+        if !self.finished {
+            // Nothing can be done about a failure, and recovery deletes it at the next start.
+            let _ = fs::remove_file(&self.path);
+        }
     }
 
     /// Writes at the good end without moving it.
@@ -206,13 +271,19 @@ impl SegmentWriter {
     }
 
     /// What follows from the index is taken from the index.
-    fn complete(&self, mut totals: Totals) -> Totals {
+    pub(super) fn complete(&self, mut totals: Totals) -> Totals {
         totals.format = footer::FormatVersion::CURRENT;
         totals.sequence = self.sequence;
         totals.events = self.entries.iter().fold(0, |n: u64, e| n.saturating_add(e.events()));
         totals.loss = Default::default();
         self.entries.iter().for_each(|e| totals.loss.merge(e.loss()));
         totals
+    }
+
+    /// What a snapshot needs to know of it: its footer, if it ended now.
+    pub fn growing(&self, totals: Totals, summary: Summary) -> Growing {
+        let footer = Footer { totals: self.complete(totals), summary, frames: self.entries.clone() };
+        Growing { path: self.path().to_owned(), footer }
     }
 
     /// Where it grows.
@@ -233,5 +304,15 @@ impl SegmentWriter {
     /// Frames written so far.
     pub fn frames(&self) -> &[FrameEntry] {
         &self.entries
+    }
+}
+
+/// Locks a `.part` for as long as it is open, so that recovery can tell one that grows from one that was left;
+/// `None` when somebody writes it. (flock(2): the lock goes with the open file, also after SIGKILL.)
+pub(super) fn claim(file: File, path: &Path) -> Result<Option<Flock<File>>, StoreError> {
+    match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+        Ok(file) => Ok(Some(file)),
+        Err((_, nix::Error::EWOULDBLOCK)) => Ok(None),
+        Err((_, e)) => Err(StoreError::io("lock", path, e.into())),
     }
 }

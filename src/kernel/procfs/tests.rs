@@ -8,8 +8,11 @@ use proptest::prelude::*;
 use super::parse::*;
 use super::*;
 
-/// A folder that looks like procfs. Threads: (tid, name); the first is the leader.
-fn fake(processes: &[(Tid, &[(Tid, &[u8])])]) -> (tempfile::TempDir, Proc) {
+/// A thread and its name.
+type Named = (Tid, &'static [u8]);
+
+/// A folder that looks like procfs; the first thread of each process is its leader.
+fn fake(processes: &[(Tid, &[Named])]) -> (tempfile::TempDir, Proc) {
     let dir = tempfile::tempdir().unwrap();
     for (pid, threads) in processes {
         for (tid, name) in *threads {
