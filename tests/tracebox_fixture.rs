@@ -120,7 +120,15 @@ fn thread_state_is_the_same_but_for_what_is_reasoned_here() {
             let cpu = i.cpu.filter(|_| i.state == ThreadNow::Running);
             let irq = i.from_interrupt.map(u8::from);
             let waker = i.waker.map(|w| tid_of(w.0));
-            format!("{},{},{},{tid},\"{state}\",{},{},{}", i.start, dur(i), null(cpu), null(i.io_wait), null(waker), null(irq))
+            format!(
+                "{},{},{},{tid},\"{state}\",{},{},{}",
+                i.start,
+                dur(i),
+                null(cpu),
+                null(i.io_wait),
+                null(waker),
+                null(irq)
+            )
         })
         .collect();
     let theirs: Vec<String> = lines(STATES).into_iter().map(Into::into).collect();
@@ -137,8 +145,10 @@ struct Difference {
 }
 
 fn differences(side: impl Fn(&Difference) -> &'static [&'static str]) -> Vec<String> {
-    let mut rows: Vec<String> =
-        DIFFERENCES.iter().flat_map(|d| side(d).iter().map(|r| r.replace('-', "\"[NULL]\"").replace('~', "-"))).collect();
+    let mut rows: Vec<String> = DIFFERENCES
+        .iter()
+        .flat_map(|d| side(d).iter().map(|r| r.replace('-', "\"[NULL]\"").replace('~', "-")))
+        .collect();
     rows.sort_by_key(|r| r.split(',').next().unwrap().parse::<u64>().unwrap());
     rows
 }
@@ -159,15 +169,42 @@ const DIFFERENCES: &[Difference] = &[
     },
     // The wake-up came while the thread was still on its way to sleep and no other followed: it was ready, not asleep
     // (CASE 30, google/perfetto#6788).
-    Difference { theirs: &["2320668170650,9083,-,9036,\"S\",-,-,-"], ours: &["2320668170650,9083,-,9036,\"R\",-,9073,0"] },
-    Difference { theirs: &["2320668202858,9314,-,9051,\"S\",-,-,-"], ours: &["2320668202858,9314,-,9051,\"R\",-,9073,0"] },
-    Difference { theirs: &["2320669649958,26720,-,9053,\"S\",-,-,-"], ours: &["2320669649958,26720,-,9053,\"R\",-,9069,0"] },
-    Difference { theirs: &["2320669932138,13760,-,9042,\"S\",-,-,-"], ours: &["2320669932138,13760,-,9042,\"R\",-,9069,0"] },
-    Difference { theirs: &["2320671424225,14732,-,9046,\"S\",-,-,-"], ours: &["2320671424225,14732,-,9046,\"R\",-,9068,0"] },
-    Difference { theirs: &["2320671566056,20050,-,9036,\"S\",-,-,-"], ours: &["2320671566056,20050,-,9036,\"R\",-,9068,0"] },
-    Difference { theirs: &["2320676067926,202851,-,9047,\"S\",-,-,-"], ours: &["2320676067926,202851,-,9047,\"R\",-,9066,0"] },
-    Difference { theirs: &["2320676416259,47591,-,9048,\"S\",-,-,-"], ours: &["2320676416259,47591,-,9048,\"R\",-,9074,0"] },
-    Difference { theirs: &["2320677456735,91877,-,9048,\"S\",-,-,-"], ours: &["2320677456735,91877,-,9048,\"R\",-,9075,0"] },
+    Difference {
+        theirs: &["2320668170650,9083,-,9036,\"S\",-,-,-"],
+        ours: &["2320668170650,9083,-,9036,\"R\",-,9073,0"],
+    },
+    Difference {
+        theirs: &["2320668202858,9314,-,9051,\"S\",-,-,-"],
+        ours: &["2320668202858,9314,-,9051,\"R\",-,9073,0"],
+    },
+    Difference {
+        theirs: &["2320669649958,26720,-,9053,\"S\",-,-,-"],
+        ours: &["2320669649958,26720,-,9053,\"R\",-,9069,0"],
+    },
+    Difference {
+        theirs: &["2320669932138,13760,-,9042,\"S\",-,-,-"],
+        ours: &["2320669932138,13760,-,9042,\"R\",-,9069,0"],
+    },
+    Difference {
+        theirs: &["2320671424225,14732,-,9046,\"S\",-,-,-"],
+        ours: &["2320671424225,14732,-,9046,\"R\",-,9068,0"],
+    },
+    Difference {
+        theirs: &["2320671566056,20050,-,9036,\"S\",-,-,-"],
+        ours: &["2320671566056,20050,-,9036,\"R\",-,9068,0"],
+    },
+    Difference {
+        theirs: &["2320676067926,202851,-,9047,\"S\",-,-,-"],
+        ours: &["2320676067926,202851,-,9047,\"R\",-,9066,0"],
+    },
+    Difference {
+        theirs: &["2320676416259,47591,-,9048,\"S\",-,-,-"],
+        ours: &["2320676416259,47591,-,9048,\"R\",-,9074,0"],
+    },
+    Difference {
+        theirs: &["2320677456735,91877,-,9048,\"S\",-,-,-"],
+        ours: &["2320677456735,91877,-,9048,\"R\",-,9075,0"],
+    },
 ];
 
 fn model() -> (Model, NameTable) {
@@ -198,12 +235,14 @@ fn the_thread_table_adds_up_to_perfettos_running_times() {
         let bars: u64 = row.bar.iter().map(|b| b.running).sum();
         assert!(row.bar.is_empty() || bars == row.times.running);
     }
-    let mut ran: Vec<_> = rows.iter().map(|r| (r.times.running, r.voluntary + r.involuntary, names.text(r.name))).collect();
+    let mut ran: Vec<_> =
+        rows.iter().map(|r| (r.times.running, r.voluntary + r.involuntary, names.text(r.name))).collect();
     ran.sort_by_key(|r| std::cmp::Reverse(r.0));
     // The running slice that had not ended counts here up to the end of the data, and does not count there.
-    let ours = ran.iter().filter(|r| r.2 != "tracebox").map(|(ns, slices, name)| {
-        format!("\"{name}\",{}.{:06},{slices}", ns / 1_000_000, ns % 1_000_000)
-    });
+    let ours = ran
+        .iter()
+        .filter(|r| r.2 != "tracebox")
+        .map(|(ns, slices, name)| format!("\"{name}\",{}.{:06},{slices}", ns / 1_000_000, ns % 1_000_000));
     let theirs: Vec<&str> = lines(TOP).into_iter().filter(|l| !l.contains("tracebox")).collect();
     assert_eq!(ours.take(theirs.len()).collect::<Vec<_>>(), theirs);
 }
