@@ -390,6 +390,8 @@ words!(
     Load = "load",
     /// cpu.stat of control groups.
     Cgroup = "cgroup",
+    /// The processor's own counters.
+    Hardware = "hardware",
 );
 
 words!(

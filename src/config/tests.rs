@@ -42,6 +42,12 @@ fn the_recorder_s_built_in_default_is_the_file_s() {
 }
 
 #[test]
+fn the_words_for_counters_are_the_kernel_layer_s() {
+    let theirs: Vec<&str> = crate::kernel::counters::Source::ALL.iter().map(|(_, word)| *word).collect();
+    assert_eq!(schema::CounterSource::WORDS, theirs);
+}
+
+#[test]
 fn every_shipped_file_loads_and_every_preset_is_a_shipped_file() {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("configs");
     let mut names: Vec<String> = Vec::new();

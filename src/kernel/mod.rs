@@ -6,6 +6,7 @@
 
 pub mod budget;
 pub mod controls;
+pub mod counters;
 pub mod cpu_reader;
 pub mod events;
 pub mod format;
