@@ -3,13 +3,13 @@
 //! Intervals go straight to their place; markers, interrupts and counters wait in a list until every name is
 //! known, since their names are parts of names.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::columns::{Columns, NONE, Track, UNFINISHED};
 use super::facts::{Facts, Meta};
 use super::marks::{self, Mark};
 use crate::names::{NameId, NameTable, printable};
-use crate::sched::event::{Event, EventKind, Item, SystemFact, ThreadNow};
+use crate::sched::event::{Event, EventKind, Item, SystemFact, ThreadNow, Tid};
 use crate::sched::fields::SOFTIRQS;
 use crate::sched::fold::{Interval, Sink, Utid};
 use crate::sched::summary::Window;
@@ -22,6 +22,10 @@ pub struct Builder {
     open: FxHashMap<u32, Vec<u32>>,
     open_async: FxHashMap<(u32, i64), u32>,
     pending: Vec<(u64, Pending)>,
+    /// By utid: has run.
+    ran: Vec<bool>,
+    /// Tids whose name was told other than by a wake-up.
+    told: FxHashSet<Tid>,
     keep_events: bool,
     span: Option<Window>,
     metadata: Vec<(NameId, NameId)>,
@@ -49,6 +53,8 @@ impl Builder {
             open: FxHashMap::default(),
             open_async: FxHashMap::default(),
             pending: Vec::new(),
+            ran: Vec::new(),
+            told: FxHashSet::default(),
             keep_events,
             span: None,
             metadata: Vec::new(),
@@ -62,7 +68,10 @@ impl Builder {
     pub fn finish(mut self, names: NameTable, facts: Facts, window: Option<Window>) -> Columns {
         let told = std::mem::replace(&mut self.columns.facts, facts);
         self.columns.names = names;
-        self.columns.states.close_holes();
+        self.forget_wakeup_names();
+        if self.columns.states.settle() {
+            self.columns.states.renumber_slices(&mut self.columns.sched);
+        }
         self.columns.window = match (self.span, window) {
             (Some(span), Some(w)) => Some(Window { from: span.from.max(w.from), to: span.to.min(w.to).max(w.from) }),
             (span, _) => span,
@@ -76,6 +85,16 @@ impl Builder {
         self.fold_pending();
         self.tell_metadata();
         self.columns
+    }
+
+    /// Perfetto does not name threads by what wake-ups call them. Our own recordings name every thread; in foreign
+    /// ones a thread that never ran and that no process tree names has none here either.
+    fn forget_wakeup_names(&mut self) {
+        for (utid, thread) in self.columns.facts.threads.iter_mut().enumerate().skip(1) {
+            if !self.ran.get(utid).copied().unwrap_or(false) && !self.told.contains(&thread.tid) {
+                thread.name = NameId::EMPTY;
+            }
+        }
     }
 
     fn track(&mut self, track: Track) -> u32 {
@@ -226,13 +245,14 @@ impl Builder {
 
 impl Sink for Builder {
     fn interval(&mut self, interval: &Interval) {
-        self.cover(interval.start);
-        if let Some(end) = interval.end {
-            self.cover(end);
-        }
         self.columns.states.put(interval);
         if let (ThreadNow::Running, Some(slice)) = (interval.state, interval.slice) {
             self.columns.sched.set(slice, interval.row);
+            let utid = interval.utid as usize;
+            if utid >= self.ran.len() {
+                self.ran.resize(utid + 1, false);
+            }
+            self.ran[utid] = true;
         }
     }
 
@@ -240,6 +260,7 @@ impl Sink for Builder {
         self.cover(event.ts);
         match event.kind {
             EventKind::Print { text } => self.pending.push((event.ts, Pending::Print(emitter, text))),
+            EventKind::NewTask { tid, .. } | EventKind::Rename { tid, .. } => drop(self.told.insert(tid)),
             EventKind::IrqEntry { name, .. } => self.pending.push((event.ts, Pending::IrqEntry(event.cpu, name))),
             EventKind::IrqExit { .. } => {
                 self.pending.push((event.ts, Pending::IrqExit { cpu: event.cpu, soft: false }));
@@ -261,9 +282,15 @@ impl Sink for Builder {
         }
     }
 
+    fn late_reason(&mut self, _: Utid, row: u32, io_wait: bool, function: NameId) {
+        self.columns.states.set_reason(row, io_wait, function);
+    }
+
     fn fact(&mut self, item: &Item) {
         let facts = &mut self.columns.facts;
         match item {
+            Item::Thread(fact) if !fact.name.is_empty() => drop(self.told.insert(fact.tid)),
+            Item::Process(fact) if fact.kernel => drop(self.told.insert(fact.pid)),
             Item::Clock(c) => facts.clocks.push(*c),
             Item::Loss(loss) => facts.losses.push(*loss),
             Item::Gap { from, to } => facts.gaps.push(Window { from: *from, to: *to }),
@@ -275,6 +302,7 @@ impl Sink for Builder {
             Item::System(system) => self.system.push(system.clone()),
             Item::Metadata { key, value } => self.metadata.push((*key, *value)),
             Item::Damage { cpu, what } => self.damage.push((*cpu, *what)),
+            Item::CpuState { ts, .. } | Item::CompleteThrough { ts } => self.cover(*ts),
             Item::Counter { ts, name, cpu, value } => self.pending.push((*ts, Pending::Sample(*cpu, *name, *value))),
             _ => {}
         }

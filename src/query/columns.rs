@@ -60,7 +60,8 @@ pub struct States {
     flags: Column<u8>,
     /// Running: its number in `sched`. Runnable: waker. Preempted: preemptor. Blocked: function name.
     a: Column<u32>,
-    /// Running: priority (high half) and end state (low half). Runnable: the waker's row. Blocked: state.
+    /// Running: priority (high half) and end state (low half). Runnable: the waker's row. Preempted and blocked: the
+    /// state it left the CPU in.
     b: Column<u32>,
 }
 
@@ -159,9 +160,10 @@ impl States {
         self.when(row, Kind::Preempted, self.a.get(row))
     }
 
-    /// Blocked: in which state.
-    pub fn blocked(&self, row: u32) -> Option<TaskState> {
-        self.when(row, Kind::Blocked, self.b.get(row)).map(|b| TaskState(b as u16))
+    /// Blocked or preempted: in which state it left the CPU.
+    #[inline]
+    pub fn left(&self, row: u32) -> Option<TaskState> {
+        matches!(self.kind.get(row), Kind::Blocked | Kind::Preempted).then(|| TaskState(self.b.get(row) as u16))
     }
 
     /// Blocked: in which function (EMPTY if not known).
@@ -211,7 +213,7 @@ impl States {
                 let (waker, row) = i.waker.map_or((NONE, NONE), |(utid, row)| (utid, row.unwrap_or(NONE)));
                 (Kind::Runnable, waker, row)
             }
-            ThreadNow::Preempted => (Kind::Preempted, i.preemptor.unwrap_or(NONE), NONE),
+            ThreadNow::Preempted => (Kind::Preempted, i.preemptor.unwrap_or(NONE), u32::from(i.left.0)),
             ThreadNow::Blocked(state) => {
                 (Kind::Blocked, if i.function.is_empty() { NONE } else { i.function.0 }, u32::from(state.0))
             }
@@ -222,16 +224,100 @@ impl States {
         self.b.set(row, b);
     }
 
-    /// Gives rows that were never delivered the time of the row before, so that time never falls.
-    pub(super) fn close_holes(&mut self) {
-        let mut last = 0;
+    /// A reason that was told after its interval was handed over.
+    pub(super) fn set_reason(&mut self, row: u32, io_wait: bool, function: NameId) {
+        if self.kind.get(row) == Kind::Blocked {
+            let flags = self.flags.get(row) & !IO_WAIT;
+            self.flags.set(row, flags | IO_KNOWN | if io_wait { IO_WAIT } else { 0 });
+            self.a.set(row, if function.is_empty() { NONE } else { function.0 });
+        }
+    }
+
+    /// Puts the few rows that begin before their predecessors (those of a state block) into place, and gives rows
+    /// that were never delivered the time of the row before: from here on time never falls. True if rows moved.
+    pub(super) fn settle(&mut self) -> bool {
+        let (mut highest, mut disordered) = (0, 0);
         for row in 0..self.len() {
             if self.kind.get(row) == Kind::Absent {
-                self.ts.set(row, last);
-            } else {
-                last = self.ts.get(row);
+                self.ts.set(row, highest);
+            }
+            let ts = self.ts.get(row);
+            if ts < highest {
+                disordered = row + 1;
+            }
+            highest = highest.max(ts);
+        }
+        let mut moved: Vec<(u32, u32)> = Vec::new();
+        for (from, to) in self.disordered(disordered) {
+            let mut order: Vec<u32> = (from..to).collect();
+            order.sort_by_key(|row| self.ts.get(*row));
+            moved.extend(order.iter().zip(from..to).map(|(old, new)| (*old, new)));
+            self.permute(&order, from);
+        }
+        if moved.is_empty() {
+            return false;
+        }
+        moved.sort_unstable();
+        for row in 0..self.len() {
+            let waker = self.b.get(row);
+            if self.kind.get(row) == Kind::Runnable
+                && let Ok(n) = moved.binary_search_by_key(&waker, |m| m.0)
+            {
+                self.b.set(row, moved[n].1);
             }
         }
+        true
+    }
+
+    /// The stretches of rows before `end` that sorting would change, apart from each other.
+    fn disordered(&self, end: u32) -> Vec<(u32, u32)> {
+        let mut highest: Vec<u64> = Vec::with_capacity(end as usize);
+        let mut out: Vec<(u32, u32)> = Vec::new();
+        for row in 0..end {
+            let (ts, so_far) = (self.ts.get(row), highest.last().copied().unwrap_or(0));
+            highest.push(so_far.max(ts));
+            if ts < so_far {
+                // It belongs before the first row that begins later.
+                let mut from = highest.partition_point(|h| *h <= ts) as u32;
+                while let Some(last) = out.pop_if(|last| from < last.1) {
+                    from = from.min(last.0);
+                }
+                out.push((from, row + 1));
+            }
+        }
+        out
+    }
+
+    /// Rows `order[0]`, `order[1]`, … go to `from`, `from + 1`, ….
+    fn permute(&mut self, order: &[u32], from: u32) {
+        fn column<T: Copy>(column: &mut Column<T>, order: &[u32], from: u32) {
+            let values: Vec<T> = order.iter().map(|row| column.get(*row)).collect();
+            for (row, value) in (from..).zip(values) {
+                column.set(row, value);
+            }
+        }
+        column(&mut self.ts, order, from);
+        column(&mut self.dur, order, from);
+        column(&mut self.utid, order, from);
+        column(&mut self.cpu, order, from);
+        column(&mut self.kind, order, from);
+        column(&mut self.flags, order, from);
+        column(&mut self.a, order, from);
+        column(&mut self.b, order, from);
+    }
+
+    /// The running rows in row order, numbering them anew.
+    pub(super) fn renumber_slices(&mut self, sched: &mut SchedRows) {
+        let mut next = 0;
+        let mut rows = Column::new(NONE);
+        for row in 0..self.len() {
+            if self.kind.get(row) == Kind::Running && self.a.get(row) != NONE {
+                self.a.set(row, next);
+                rows.push(row);
+                next += 1;
+            }
+        }
+        *sched = SchedRows(rows);
     }
 
     fn bytes(&self) -> usize {

@@ -3,10 +3,11 @@
 //! Plain values, filled once when a window has been loaded. Bytes of names stay bytes: making them safe for a
 //! terminal is the output's job.
 
-use crate::names::NameId;
+use crate::names::{NameId, NameTable};
 use crate::sched::event::{ClockSnapshot, CpuFact, Loss, Tid};
 use crate::sched::fold::{Upid, Utid};
 use crate::sched::summary::Window;
+use crate::sched::threads::{IDLE, Threads};
 
 /// One life of a thread; its place in the list is its `utid`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -110,6 +111,55 @@ pub struct Facts {
 }
 
 impl Facts {
+    /// The lives of threads and processes as the fold told them apart, named as Perfetto's tables name them:
+    /// a process by its command (else by its main thread), the main thread of a kernel process like the process,
+    /// kworkers without the work they are at, which changes all the time.
+    pub fn of_lives(threads: &Threads, names: &mut NameTable) -> Facts {
+        let mut facts = Facts::default();
+        for (upid, life) in threads.processes() {
+            let words: Vec<&[u8]> = life.cmdline.iter().map(|w| names.bytes(*w)).collect();
+            let (joined, command) = (words.join(&b' '), words.first().map(|w| base_name(w).to_vec()));
+            let name = match command {
+                _ if upid == 0 => NameId::EMPTY,
+                _ if life.kernel && !life.name.is_empty() => {
+                    let name = without_work(names.bytes(life.name)).to_vec();
+                    names.intern(&name)
+                }
+                Some(command) if !command.is_empty() => names.intern(&command),
+                _ => threads.process_name(upid),
+            };
+            facts.processes.push(Process {
+                pid: life.pid,
+                name,
+                start: life.start,
+                end: life.end,
+                parent: life.parent,
+                uid: life.uid,
+                cmdline: names.intern(&joined),
+                cgroup: life.cgroup,
+            });
+        }
+        for (utid, life) in threads.iter() {
+            let process = life.upid.and_then(|upid| threads.process(upid));
+            let main = process.map(|p| p.pid == life.tid);
+            let name = match (life.upid, process) {
+                _ if utid == IDLE => names.intern(b"swapper"),
+                (Some(upid), Some(p)) if p.kernel && main == Some(true) => facts.processes[upid as usize].name,
+                _ => life.name(),
+            };
+            facts.threads.push(Thread {
+                tid: life.tid,
+                upid: life.upid,
+                name,
+                start: life.start,
+                end: life.end,
+                main,
+                own: life.own,
+            });
+        }
+        facts
+    }
+
     /// Offset to add to a CLOCK_BOOTTIME instant for CLOCK_REALTIME, from the last clock snapshot at or before it.
     pub fn realtime(&self, boot: u64) -> Option<i64> {
         let clock = self.clock_at(boot, |c| c.real != 0)?;
@@ -130,6 +180,19 @@ impl Facts {
     /// The process of a thread.
     pub fn process_of(&self, utid: Utid) -> Option<&Process> {
         self.processes.get(self.threads.get(utid as usize)?.upid? as usize)
+    }
+}
+
+/// What follows the last slash.
+fn base_name(path: &[u8]) -> &[u8] {
+    path.rsplit(|b| *b == b'/').next().unwrap_or(path)
+}
+
+/// procfs adds what a kworker works at: `kworker/0:1-events`, or `+` while it does (wq_worker_comm in kernel/workqueue.c).
+fn without_work(name: &[u8]) -> &[u8] {
+    match name.iter().position(|b| matches!(b, b'-' | b'+')) {
+        Some(n) if name.starts_with(b"kworker/") => &name[..n],
+        _ => name,
     }
 }
 

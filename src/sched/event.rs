@@ -213,6 +213,8 @@ pub struct ProcessFact {
     pub start: Option<u64>,
     /// A kernel thread.
     pub kernel: bool,
+    /// When procfs said so, ns on CLOCK_BOOTTIME; 0 = at the head of the file.
+    pub ts: u64,
 }
 
 /// A thread as procfs or events told.

@@ -6,7 +6,7 @@
 //! the lower id goes first, so that the result does not depend on arrival. Never drops an event: one that comes
 //! after its time was passed is given out at once, moved to the present, and counted.
 
-use super::event::{Event, Item};
+use super::event::{Event, Item, ProcessFact};
 use std::collections::{BTreeMap, VecDeque};
 
 /// CPU ids beyond this are damage, not hardware (the kernel's own limit is 8192).
@@ -85,6 +85,7 @@ impl TimeOrder {
             }
             Item::Counter { ts, .. } => self.timed(ts, false, item, out),
             Item::Thread(fact) if fact.ts > 0 => self.timed(fact.ts, false, item, out),
+            Item::Process(ProcessFact { ts, .. }) if ts > 0 => self.timed(ts, false, item, out),
             other => out(&other),
         }
         if self.held > self.max_held {

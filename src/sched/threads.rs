@@ -253,6 +253,10 @@ impl Threads {
     /// `sched_process_exec`. When a thread that is not the leader execs, the kernel ends all others and gives it
     /// the leader's tid: one life goes on under another tid. Returns the life that lost its tid, if one did.
     pub fn exec(&mut self, ts: u64, tid: Tid, old_tid: Tid) -> Option<Utid> {
+        if let Some(upid) = self.upid_of(tid) {
+            // What it was called with before is over; what it is called with now is told later, if at all.
+            self.processes[upid as usize].cmdline = [].into();
+        }
         if tid == old_tid || tid == 0 || old_tid == 0 {
             return None;
         }

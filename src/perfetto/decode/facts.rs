@@ -107,6 +107,7 @@ impl Decoder {
                 cgroup,
                 start: p.process_start_from_boot,
                 kernel: p.is_kthread.unwrap_or(false),
+                ts: context.ts,
             }));
         }
         for t in &tree.threads {

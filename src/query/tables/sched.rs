@@ -161,8 +161,7 @@ impl Table for ThreadState {
             5 => match s.kind(row) {
                 Kind::Running => Cell::Text(b"Running"),
                 Kind::Runnable => Cell::Text(b"R"),
-                Kind::Preempted => Cell::Text(b"R+"),
-                Kind::Blocked => s.blocked(row).map_or(Cell::Null, letters),
+                Kind::Preempted | Kind::Blocked => s.left(row).map_or(Cell::Null, letters),
                 Kind::Absent | Kind::Unknown => Cell::Null,
             },
             6 => Cell::opt(s.io_wait(row)),
