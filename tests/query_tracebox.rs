@@ -25,7 +25,8 @@ fn load(events: bool) -> Columns {
     let mut folding = Folding::new(Builder::new(events));
     let mut order = TimeOrder::default();
     let file = File::open(fixture("training-like.pftrace.zst")).unwrap();
-    decode_stream(file, &mut Decoder::new(), &mut names, &mut |item| order.push(item, &mut |i| folding.item(i))).unwrap();
+    decode_stream(file, &mut Decoder::new(), &mut names, &mut |item| order.push(item, &mut |i| folding.item(i)))
+        .unwrap();
     order.flush(&mut |i| folding.item(i));
     folding.end();
     let facts = Facts::of_lives(folding.folder.threads(), &mut names);
@@ -138,7 +139,11 @@ fn thread_state_is_the_same_but_for_stated_differences() {
         let their = only_theirs[at];
         assert_eq!((own.tid, own.ts), (their.tid, their.ts), "{own:?} {their:?}");
         let woken = own.state == "R" && own.rest[2] != "[NULL]";
-        if woken && own.dur == their.dur && ["R", "S", "D", "I"].contains(&their.state.as_str()) && their.rest[2] == "[NULL]" {
+        if woken
+            && own.dur == their.dur
+            && ["R", "S", "D", "I"].contains(&their.state.as_str())
+            && their.rest[2] == "[NULL]"
+        {
             *kinds.entry("race").or_default() += 1;
             at += 1;
             continue;
