@@ -1,1 +1,3 @@
-//! report
+//! Ready answers in plain words and numbers.
+
+pub mod words;

@@ -1,11 +1,22 @@
 //! The terminal: what the operator sees and presses.
 //!
 //! The interface thread draws plain data and never sees an event; a worker thread owns the model and answers
-//! requests over bounded channels. [`actions`] is the table of all there is to press, [`keymap`] says which keys.
+//! requests over bounded channels. [`actions`] is the table of all there is to press, [`keymap`] says which keys;
+//! [`update`] changes the [`state`], [`render`] draws it, and neither does any input or output.
 
 pub mod actions;
-pub mod figures;
+pub mod answers;
+pub mod cursor;
+pub mod fuzzy;
 pub mod keymap;
 pub mod keys;
+pub mod labels;
+pub mod pace;
 pub mod pen;
+pub mod prompt;
+pub mod render;
+pub mod screens;
+pub mod state;
 pub mod theme;
+pub mod update;
+pub mod widgets;

@@ -1,0 +1,207 @@
+//! The segments screen: the store over hours, drawn from footers alone, and the list of its segments.
+
+use crate::time::{self, Digits};
+use crate::tui::answers::{SegmentRow, StoreView};
+use crate::tui::pen::Pen;
+use crate::tui::state::State;
+use crate::tui::theme::Tone;
+use crate::tui::widgets::{gantt, header, lanes};
+use crate::units::show;
+
+/// Columns left of the graphs.
+const LABEL: u16 = 9;
+/// Columns right of the graphs: the range's greatest.
+const RIGHT: u16 = 12;
+/// Lines of the graphs: busy, ready, D, worst, marks, axis.
+const GRAPHS: u16 = 6;
+
+/// Columns of the graphs at a terminal width.
+pub fn columns(width: u16) -> u16 {
+    width.saturating_sub(LABEL + RIGHT).max(1)
+}
+
+/// Rows of the list at a terminal size.
+pub fn list_rows(size: (u16, u16)) -> usize {
+    // At most three header lines; rule, graphs, rule of the list, titles, hints.
+    usize::from(size.1.saturating_sub(2 + 1 + GRAPHS + 3))
+}
+
+/// What is under the pointer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hit {
+    /// A column of the graphs.
+    Column(usize),
+    /// A row of the list, from the newest.
+    Row(usize),
+}
+
+/// What is under the pointer.
+pub fn hit(state: &State, x: u16, y: u16) -> Option<Hit> {
+    let top = header::height(state);
+    let data = state.segments.data.as_ref()?;
+    let y = y.checked_sub(top + 1)?;
+    if y < GRAPHS {
+        let column = usize::from(x.checked_sub(LABEL)?);
+        return (column < data.columns.len()).then_some(Hit::Column(column));
+    }
+    let row = usize::from(y.checked_sub(GRAPHS + 2)?) + state.segments.top;
+    (row < data.segments.len() && usize::from(y) < usize::from(GRAPHS) + 2 + list_rows(state.size)).then_some(Hit::Row(row))
+}
+
+/// Draws it.
+pub fn draw(state: &State, pen: &mut Pen<'_>) {
+    let (w, h) = (pen.w(), pen.h().saturating_sub(1));
+    let top = header::height(state).min(h);
+    header::draw(state, &mut pen.part(0, 0, w, top));
+    let mut pen = pen.part(0, top, w, h.saturating_sub(top));
+    let Some(data) = &state.segments.data else {
+        pen.rule(0, &["Segments"]);
+        pen.say(1, 1, w, "reading footers …", Tone::Dim);
+        return;
+    };
+    draw_rule(data, &mut pen);
+    draw_graphs(state, data, &mut pen.part(0, 1, w, GRAPHS));
+    let rest = pen.h().saturating_sub(1 + GRAPHS);
+    draw_list(state, data, &mut pen.part(0, 1 + GRAPHS, w, rest));
+}
+
+fn draw_rule(data: &StoreView, pen: &mut Pen<'_>) {
+    let range = show::span_words(data.to_real.saturating_sub(data.from_real));
+    let all = show::span_words(data.all_real.1.saturating_sub(data.all_real.0));
+    let range = if range == all { range } else { format!("{range} of {all}") };
+    let n = format!("{} segments", show::grouped(data.segments.len() as u64));
+    let lossy = data.segments.iter().filter(|s| s.lost.is_some()).count();
+    let loss = if lossy == 0 { "no loss".to_string() } else { format!("loss in {}", show::grouped(lossy as u64)) };
+    let gaps = match data.gaps {
+        0 => "no gaps".to_string(),
+        1 => "1 gap".to_string(),
+        n => format!("{n} gaps"),
+    };
+    pen.rule(0, &[&range, &n, &show::bytes(data.bytes), &gaps, &loss]);
+}
+
+fn draw_graphs(state: &State, data: &StoreView, pen: &mut Pen<'_>) {
+    let w = pen.w();
+    let most = |of: fn(&crate::tui::answers::StoreColumn) -> Option<f32>| {
+        data.columns.iter().filter_map(of).fold(0.0f32, f32::max)
+    };
+    let ready_most = most(|c| c.ready);
+    let blocked_most = most(|c| c.blocked);
+    // Waits span many orders of magnitude: their height is logarithmic, from 1 µs to the worst.
+    let worst_most = data.columns.iter().filter_map(|c| c.worst).max().unwrap_or(0);
+    let log = |ns: u64| ((ns.max(1000) as f32 / 1000.0).ln() / (worst_most.max(2000) as f32 / 1000.0).ln()).clamp(0.0, 1.0);
+    let rows: [(&str, Tone, String); 4] = [
+        ("busy", Tone::Running, String::new()),
+        ("ready", Tone::Ready, format!("to {ready_most:.1}")),
+        ("D", Tone::Blocked, format!("to {blocked_most:.1}")),
+        ("worst", Tone::PushedOff, if worst_most > 0 { format!("to {}", show::span(worst_most)) } else { String::new() }),
+    ];
+    for (i, (name, tone, note)) in rows.iter().enumerate() {
+        let y = u16::try_from(i).unwrap_or(0);
+        pen.say(1, y, LABEL - 1, name, Tone::Dim);
+        let scale = |v: f32, most: f32| if most > 0.0 { v / most } else { 0.0 };
+        let values = data.columns.iter().map(|c| {
+            let value = match i {
+                0 => c.busy,
+                1 => c.ready.map(|v| scale(v, ready_most)),
+                2 => c.blocked.map(|v| scale(v, blocked_most)),
+                _ => c.busy.map(|_| c.worst.map_or(0.0, log)),
+            };
+            (value, c.loss && i == 0)
+        });
+        lanes::draw_share(pen, LABEL, y, values, *tone);
+        let x = LABEL + u16::try_from(data.columns.len()).unwrap_or(0) + 1;
+        pen.say(x, y, w.saturating_sub(x), note, Tone::Dim);
+    }
+    pen.say(1, 4, LABEL - 1, "kept", Tone::Dim);
+    for (i, column) in data.columns.iter().enumerate() {
+        let x = LABEL.saturating_add(u16::try_from(i).unwrap_or(u16::MAX));
+        let style = pen.theme.style(Tone::Mark);
+        if column.snapshot {
+            pen.cell(x, 4, '●', style);
+        } else if column.mark {
+            pen.cell(x, 4, '▌', style);
+        }
+    }
+    draw_axis(state, data, pen);
+    let cursor = LABEL.saturating_add(u16::try_from(state.segments.column).unwrap_or(u16::MAX));
+    for y in 0..5 {
+        pen.tint(cursor, y, 1, Tone::Selected);
+    }
+    pen.say(cursor, 5, 1, "▲", Tone::Strong);
+    if let Some(start) = state.segments.range_start {
+        let span = data.to_real.saturating_sub(data.from_real).max(1);
+        let at = u128::from(start.saturating_sub(data.from_real)) * data.columns.len() as u128 / u128::from(span);
+        let x = LABEL.saturating_add(u16::try_from(at).unwrap_or(u16::MAX));
+        pen.say(x, 5, 1, "v", Tone::Mark);
+    }
+}
+
+fn draw_axis(state: &State, data: &StoreView, pen: &mut Pen<'_>) {
+    let w = pen.w();
+    let n = u16::try_from(data.columns.len()).unwrap_or(u16::MAX);
+    let window = crate::sched::summary::Window { from: data.from_real, to: data.to_real };
+    // Ticks are round in local time: the offset of the range's end is good enough for all of it.
+    let minutes = i64::from(time::offset_minutes(data.to_real, &state.zone));
+    let offset = u64::try_from(minutes.rem_euclid(24 * 60)).unwrap_or(0) * 60_000_000_000;
+    let (ticks, step) = gantt::ticks(window, n, 9, offset);
+    let digits = if step >= 60_000_000_000 { Digits::Minutes } else { Digits::Seconds };
+    for (column, at) in ticks {
+        let x = LABEL + column;
+        if x + 8 < w {
+            pen.say(x, 5, w.saturating_sub(x), &time::clock(at, &state.zone, digits), Tone::Dim);
+        }
+    }
+}
+
+fn draw_list(state: &State, data: &StoreView, pen: &mut Pen<'_>) {
+    let w = pen.w();
+    let worst = data.worst.as_ref().map_or(String::new(), |(ns, at, who)| {
+        let at = time::clock(*at, &state.zone, Digits::Seconds);
+        format!("worst {} at {at} ({who})", show::span(*ns))
+    });
+    pen.rule(0, &["Segments", "newest first", &worst]);
+    let title = format!("{:>10} {:>6} {:>8} {:>9} {:>6} {:>6} {:>7}  {}", "BEGIN", "LENGTH", "SIZE", "EVENTS", "BUSY %", "READY", "WORST", "");
+    pen.say(0, 1, w, &title, Tone::Dim);
+    let rows = usize::from(pen.h().saturating_sub(2));
+    for (i, segment) in data.segments.iter().rev().enumerate().skip(state.segments.top).take(rows) {
+        let y = 2 + u16::try_from(i - state.segments.top).unwrap_or(0);
+        draw_segment(state, segment, pen, y);
+        if i == state.segments.row {
+            pen.tint(0, y, w, Tone::Selected);
+        }
+    }
+    if data.segments.is_empty() {
+        pen.say(1, 2, w, "no segments: nothing was recorded here yet", Tone::Dim);
+    }
+}
+
+fn draw_segment(state: &State, segment: &SegmentRow, pen: &mut Pen<'_>, y: u16) {
+    let w = pen.w();
+    let unknown = || show::UNKNOWN.to_string();
+    let busy = segment.busy.map_or_else(unknown, |b| format!("{:.1}", b * 100.0));
+    let ready = segment.ready.map_or_else(unknown, |r| format!("{r:.1}"));
+    let worst = segment.worst.as_ref().map_or_else(unknown, |(ns, _)| show::span(*ns));
+    let at = time::clock(segment.from_real, &state.zone, Digits::Seconds);
+    let text = format!(
+        "{at:>10} {:>6} {:>8} {:>9} {busy:>6} {ready:>6} {worst:>7}  ",
+        show::span(segment.length),
+        show::bytes(segment.bytes),
+        show::count(segment.events),
+    );
+    let mut x = pen.say(0, y, w, &text, Tone::Text);
+    if let Some((_, who)) = &segment.worst {
+        x += pen.say(x, y, w.saturating_sub(x), &format!("{who}  "), Tone::Text);
+    }
+    if let Some(lost) = segment.lost {
+        let text = lost.map_or("loss, number unknown  ".to_string(), |n| format!("{} lost  ", show::grouped(n)));
+        x += pen.say(x, y, w.saturating_sub(x), &text, Tone::Loss);
+    }
+    if segment.growing {
+        x += pen.say(x, y, w.saturating_sub(x), "growing  ", Tone::Running);
+    }
+    if let Some(label) = &segment.snapshot {
+        let label = if label.is_empty() { "snapshot".to_string() } else { format!("snapshot “{label}”") };
+        pen.say(x, y, w.saturating_sub(x), &format!("● {label}"), Tone::Mark);
+    }
+}

@@ -1,0 +1,74 @@
+//! Snapshots and marks: what was kept, why, how big, where.
+
+use crate::time::{self, Digits};
+use crate::tui::actions::Action;
+use crate::tui::answers::SnapshotRow;
+use crate::tui::pen::Pen;
+use crate::tui::state::State;
+use crate::tui::theme::Tone;
+use crate::tui::widgets::header;
+use crate::units::show;
+
+/// Draws it.
+pub fn draw(state: &State, pen: &mut Pen<'_>) {
+    let (w, h) = (pen.w(), pen.h().saturating_sub(1));
+    let top = header::height(state).min(h);
+    header::draw(state, &mut pen.part(0, 0, w, top));
+    let mut pen = pen.part(0, top, w, h.saturating_sub(top));
+    let view = &state.snapshots;
+    let n = format!("{} snapshots", view.snapshots.len());
+    let bytes: u64 = view.snapshots.iter().map(|s| s.bytes).sum();
+    let marks = format!("{} marks", view.marks.len());
+    pen.rule(0, &["Snapshots and marks", &n, &show::bytes(bytes), &marks]);
+    if view.snapshots.is_empty() && view.marks.is_empty() {
+        let text = if view.loaded {
+            format!(
+                "nothing kept yet: {} keeps the last minutes, {} marks a moment",
+                state.hint(Action::Snapshot),
+                state.hint(Action::Mark)
+            )
+        } else {
+            "reading …".to_string()
+        };
+        pen.say(1, 1, w, &text, Tone::Dim);
+        return;
+    }
+    let rows = usize::from(pen.h().saturating_sub(1));
+    let total = view.snapshots.len() + view.marks.len();
+    for i in (view.top..total).take(rows) {
+        let y = 1 + u16::try_from(i - view.top).unwrap_or(0);
+        if let Some(snapshot) = view.snapshots.get(i) {
+            draw_snapshot(state, snapshot, &mut pen, y);
+        } else if let Some(mark) = view.marks.get(i - view.snapshots.len()) {
+            let at = time::local(mark.at_real, &state.zone, Digits::Seconds);
+            pen.pieces(1, y, w.saturating_sub(1), &[("▌ ", Tone::Mark), (&at, Tone::Dim), ("  ", Tone::Text), (&mark.text, Tone::Text)]);
+        }
+        if i == view.row {
+            pen.tint(0, y, w, Tone::Selected);
+        }
+    }
+}
+
+fn draw_snapshot(state: &State, snapshot: &SnapshotRow, pen: &mut Pen<'_>, y: u16) {
+    let w = pen.w();
+    let at = time::local(snapshot.taken_real, &state.zone, Digits::Seconds);
+    let length = format!("{:>7} {:>8}  ", show::span_words(snapshot.length), show::bytes(snapshot.bytes));
+    let label = if snapshot.label.is_empty() { String::new() } else { format!("“{}” ", snapshot.label) };
+    let holes = if snapshot.holes { "with loss or gaps  " } else { "" };
+    let reason = format!("{}  ", snapshot.reason);
+    pen.pieces(
+        1,
+        y,
+        w.saturating_sub(1),
+        &[
+            ("● ", Tone::Mark),
+            (&at, Tone::Dim),
+            ("  ", Tone::Text),
+            (&length, Tone::Text),
+            (&label, Tone::Strong),
+            (&reason, Tone::Text),
+            (holes, Tone::Loss),
+            (&snapshot.path, Tone::Dim),
+        ],
+    );
+}

@@ -1,0 +1,248 @@
+//! The thread screen: why it ran or waited, because of whom.
+
+use super::columns;
+use crate::sched::event::ThreadNow;
+use crate::sched::summary::{Share, ThreadDetail, Wait};
+use crate::time::Digits;
+use crate::tui::labels::Labels;
+use crate::tui::pen::Pen;
+use crate::tui::state::{Screen, State};
+use crate::tui::theme::Tone;
+use crate::tui::widgets::states::{self, KINDS, Kind};
+use crate::tui::widgets::{header, histogram};
+use crate::units::show;
+
+/// Where everything is.
+struct Plan {
+    header: u16,
+    /// Lines of the histogram and the lists beside it.
+    middle: u16,
+    /// Lines of blocked functions, rule included; 0 when there are none.
+    blocked: u16,
+    /// Lines of worst waits, rule excluded.
+    waits: u16,
+}
+
+fn plan(state: &State) -> Plan {
+    let (_, h) = state.size;
+    let header = header::height(state).min(h);
+    // Rule, states, shares, switches; rule of the middle; rule of the waits; hints.
+    let left = h.saturating_sub(header + 4 + 1 + 1 + 1);
+    let functions = state.thread.data.as_ref().map_or(0, |d| d.blocked.len());
+    let blocked = if functions > 0 && left >= 10 { u16::try_from(functions.min(3)).unwrap_or(0) + 1 } else { 0 };
+    let left = left.saturating_sub(blocked);
+    let middle = (left * 2 / 5).clamp(left.min(3), 12.max(left / 3));
+    Plan { header, middle, blocked, waits: left.saturating_sub(middle) }
+}
+
+/// Rows of the list of waits.
+pub fn wait_rows(state: &State) -> usize {
+    if matches!(state.screen, Screen::Thread(_)) { usize::from(plan(state).waits) } else { 0 }
+}
+
+/// Draws it.
+pub fn draw(state: &State, pen: &mut Pen<'_>) {
+    let plan = plan(state);
+    let (w, h) = (pen.w(), pen.h().saturating_sub(1));
+    header::draw(state, &mut pen.part(0, 0, w, plan.header));
+    let mut pen = pen.part(0, plan.header, w, h.saturating_sub(plan.header));
+    let Some(data) = &state.thread.data else {
+        let name = if let Screen::Thread(utid) = state.screen { state.labels.full(utid) } else { String::new() };
+        pen.rule(0, &[&name]);
+        pen.say(1, 1, w, "reading …", Tone::Dim);
+        return;
+    };
+    draw_title(state, data, &mut pen);
+    draw_states(state, data, &mut pen);
+    let y = 4;
+    draw_middle(state, data, &mut pen.part(0, y, w, plan.middle + 1));
+    let y = y + plan.middle + 1;
+    if plan.blocked > 0 {
+        draw_blocked(state, data, &mut pen.part(0, y, w, plan.blocked));
+    }
+    draw_waits(state, data, &mut pen.part(0, y + plan.blocked, w, plan.waits + 1));
+}
+
+fn draw_title(state: &State, data: &ThreadDetail, pen: &mut Pen<'_>) {
+    let row = &data.row;
+    let name = format!("{} [{}]", columns::row_name(row, &state.labels), row.tid);
+    let window = state.thread.window.unwrap_or_else(|| state.window());
+    let span = format!(
+        "{} → {}",
+        state.clock_text(window.from, Digits::Seconds),
+        state.clock_text(window.to, Digits::Seconds)
+    );
+    let prio = data.prio.map_or(String::new(), |p| format!("prio {p}"));
+    let cpu = row.cpu.map_or(String::new(), |c| format!("CPU {c}"));
+    let cgroup = state.labels.text(row.cgroup);
+    let cgroup = if cgroup.is_empty() { String::new() } else { format!("cgroup {cgroup}") };
+    pen.rule(0, &[&name, &span, &prio, &cpu, &cgroup]);
+}
+
+fn draw_states(state: &State, data: &ThreadDetail, pen: &mut Pen<'_>) {
+    let row = &data.row;
+    let w = pen.w();
+    pen.say(1, 1, 9, "states", Tone::Dim);
+    states::draw_over_time(&mut pen.part(10, 1, w.saturating_sub(11), 1), 0, 0, &row.bar);
+    let mut x = 1;
+    for kind in KINDS {
+        let part = kind.part(&row.times);
+        if part == 0 && !matches!(kind, Kind::Running | Kind::Ready | Kind::PushedOff | Kind::Blocked) {
+            continue;
+        }
+        let share = if kind == Kind::Unknown {
+            (row.times.total() > 0).then(|| part as f64 / row.times.total() as f64)
+        } else {
+            columns::share(row, part)
+        };
+        let glyph = kind.glyph(pen.theme);
+        let text = share.map_or(show::UNKNOWN.to_string(), |s| format!("{:.1} %", s * 100.0));
+        x += pen.pieces(
+            x,
+            2,
+            w.saturating_sub(x),
+            &[(&glyph.to_string(), kind.tone()), (" ", Tone::Text), (kind.words(), Tone::Dim), (" ", Tone::Text), (&text, Tone::Text), ("   ", Tone::Text)],
+        );
+    }
+    let seconds = state.thread.window.unwrap_or_else(|| state.window()).len() as f64 / 1e9;
+    let rate = |n: u64| columns::brief(n as f64 / seconds.max(1e-9));
+    let text = if row.sampled {
+        "switches and waits are not known: the data was sampled".to_string()
+    } else {
+        format!(
+            "{} switches/s: {} of its own accord, {} pushed off · {} migrations · {} waits, p50 {}, p99 {}, longest {}",
+            rate(row.voluntary + row.involuntary),
+            rate(row.voluntary),
+            rate(row.involuntary),
+            show::grouped(row.migrations),
+            show::grouped(row.latency.count),
+            show::span(row.latency.p50),
+            show::span(row.latency.p99),
+            show::span(row.latency.max),
+        )
+    };
+    pen.say(1, 3, w.saturating_sub(1), &text, Tone::Text);
+}
+
+/// Histogram, who ran instead, who woke it, whom it wakes: as many as fit beside one another.
+fn draw_middle(state: &State, data: &ThreadDetail, pen: &mut Pen<'_>) {
+    let (w, h) = (pen.w(), pen.h());
+    let lists: [(&str, &[Share]); 3] =
+        [("ran instead", &data.ran_instead), ("woken by", &data.woken_by), ("wakes", &data.wakes)];
+    let n = match w {
+        110.. => 3,
+        80.. => 2,
+        50.. => 1,
+        _ => 0,
+    };
+    let list_w = if n == 0 { 0 } else { ((w * 3 / 5) / n).min(40) };
+    let histogram_w = w.saturating_sub(list_w * n);
+    {
+        let mut area = pen.part(0, 0, histogram_w, h);
+        area.rule(0, &["run-queue latency"]);
+        histogram::draw(&mut area.part(1, 1, histogram_w.saturating_sub(2), h.saturating_sub(1)), &data.histogram);
+    }
+    for (i, (title, list)) in lists.iter().enumerate().take(usize::from(n)) {
+        let x = histogram_w + list_w * u16::try_from(i).unwrap_or(0);
+        draw_shares(&mut pen.part(x, 0, list_w, h), title, list, &state.labels);
+    }
+}
+
+/// A list of threads and their shares.
+pub fn draw_shares(pen: &mut Pen<'_>, title: &str, list: &[Share], labels: &Labels) {
+    let w = pen.w();
+    pen.rule(0, &[title]);
+    for (i, share) in list.iter().enumerate().take(usize::from(pen.h().saturating_sub(1))) {
+        let y = u16::try_from(i).unwrap_or(0) + 1;
+        let name = match share.utid {
+            None => "interrupt, timer".to_string(),
+            Some(0) => "idle".to_string(),
+            Some(utid) => labels.with_tid(utid),
+        };
+        let style = match share.utid {
+            None | Some(0) => pen.theme.style(Tone::Dim),
+            Some(utid) => pen.theme.process(labels.process_of(utid)),
+        };
+        pen.text(1, y, w.saturating_sub(9), &name, style);
+        let style = pen.theme.style(Tone::Text);
+        pen.right(w.saturating_sub(1), y, 6, &show::percent_whole(share.share), style);
+    }
+    if list.is_empty() {
+        pen.say(1, 1, w.saturating_sub(1), "nobody, or not known", Tone::Dim);
+    }
+}
+
+fn draw_blocked(state: &State, data: &ThreadDetail, pen: &mut Pen<'_>) {
+    let w = pen.w();
+    pen.rule(0, &["blocked in (D)"]);
+    for (i, (name, total, count, longest)) in data.blocked.iter().enumerate().take(usize::from(pen.h() - 1)) {
+        let y = u16::try_from(i).unwrap_or(0) + 1;
+        let function = state.labels.text(*name);
+        let function = if function.is_empty() { "function not recorded" } else { function };
+        let times = format!("{} times", show::grouped(*count));
+        let text = format!("{:>6} in all, longest {:>6}, {times:>12}  ", show::span(*total), show::span(*longest));
+        let x = 1 + pen.say(1, y, w, &text, Tone::Text);
+        pen.say(x, y, w.saturating_sub(x), function, Tone::Blocked);
+    }
+}
+
+fn draw_waits(state: &State, data: &ThreadDetail, pen: &mut Pen<'_>) {
+    let w = pen.w();
+    pen.rule(0, &["worst waits", "⏎ on the time line"]);
+    let rows = usize::from(pen.h().saturating_sub(1));
+    for (i, wait) in data.worst.iter().enumerate().skip(state.thread.top).take(rows) {
+        let y = 1 + u16::try_from(i - state.thread.top).unwrap_or(0);
+        let kind = Kind::of(wait.state);
+        let at = state.clock_text(wait.start, Digits::Micros);
+        let length = wait.dur.map_or("not over".to_string(), show::span_exact);
+        let cause = cause(wait, &state.labels);
+        let glyph = kind.glyph(pen.theme).to_string();
+        pen.pieces(
+            1,
+            y,
+            w.saturating_sub(1),
+            &[(&at, Tone::Dim), (&format!(" {length:>11} "), Tone::Text), (&glyph, kind.tone()), (" ", Tone::Text), (&cause, Tone::Text)],
+        );
+        if i == state.thread.row {
+            pen.tint(0, y, w, Tone::Selected);
+        }
+    }
+    if data.worst.is_empty() {
+        pen.say(1, 1, w, "it did not wait in this window", Tone::Dim);
+    }
+}
+
+/// Why a wait was, in words.
+pub fn cause(wait: &Wait, labels: &Labels) -> String {
+    let mut text = match (wait.state, wait.preemptor) {
+        (ThreadNow::Preempted, Some(by)) => format!("pushed off by {}", labels.with_tid(by)),
+        (ThreadNow::Preempted, None) => "pushed off".to_string(),
+        (ThreadNow::Runnable, _) => match wait.waker {
+            Some(waker) => format!("ready, woken by {}", labels.waker(waker)),
+            None => "ready".to_string(),
+        },
+        (ThreadNow::Blocked(_), _) => {
+            let function = labels.text(wait.function);
+            let kind = Kind::of(wait.state).words();
+            let place = if function.is_empty() { String::new() } else { format!(" in {function}") };
+            let end = wait.waker.map_or(String::new(), |w| format!(", woken by {}", labels.waker(w)));
+            format!("{kind}{place}{end}")
+        }
+        (other, _) => Kind::of(other).words().to_string(),
+    };
+    if let Some(cpu) = wait.cpu {
+        text.push_str(&format!(" on CPU {cpu}"));
+    }
+    let ran: Vec<String> = wait
+        .meanwhile
+        .iter()
+        .take(3)
+        .map(|(utid, ns)| format!("{} {}", labels.thread(*utid), show::span(*ns)))
+        .collect();
+    if !ran.is_empty() {
+        let more = wait.meanwhile.len().saturating_sub(3);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        text.push_str(&format!("; meanwhile {}{more}", ran.join(", then ")));
+    }
+    text
+}

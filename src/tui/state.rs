@@ -1,0 +1,485 @@
+//! Everything the screens are drawn from, and what can happen to it.
+//!
+//! [`State`] is plain data: `update` changes it and says what should be done, `render` draws it. Neither does any
+//! input or output, so every screen and every key can be tried without a terminal.
+
+use super::actions::{Action, Context};
+use super::answers::{
+    Answer, Ask, CompareRow, Deed, Done, Grouping, MarkRow, Question, RecorderView, SearchFor, SegmentRow, Slice,
+    SnapshotRow, StoreView, TimelineView, Tracks,
+};
+use super::cursor::Cursor;
+use super::keymap::Keymap;
+use super::keys::Key;
+use super::labels::Labels;
+use super::prompt::Prompt;
+use super::screens::columns::Column;
+use super::theme::{Depth, Theme};
+use crate::sched::fold::Utid;
+use crate::sched::summary::{CpuDetail, Link, Overview, ThreadDetail, WaitedOn, Window};
+use crate::time::{ClockMap, Digits, Zone};
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Msg {
+    /// A key was pressed.
+    Key(Key),
+    /// The left button, at this cell.
+    Click(u16, u16),
+    /// The wheel, at this cell; true is up.
+    Wheel(u16, u16, bool),
+    /// Text was pasted.
+    Paste(String),
+    /// The terminal has this size now.
+    Resize(u16, u16),
+    /// Time went on: once per refresh interval.
+    Tick,
+    /// The worker answered.
+    Answer(Box<Answer>),
+    /// The keeper did something.
+    Done(Done),
+    /// A signal asks to end.
+    Terminate,
+}
+
+/// Something to be done by the loop.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    /// Ask the worker.
+    Ask(Question),
+    /// Have the keeper do it.
+    Do(Deed),
+    /// Put this into the clipboard (OSC 52).
+    Copy(String),
+    /// Stop like Ctrl-Z does.
+    Suspend,
+    /// Draw everything anew.
+    Redraw,
+    /// Leave.
+    Quit,
+}
+
+/// Which screen is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Screen {
+    /// The first one.
+    Overview,
+    /// Why a thread ran or waited.
+    Thread(Utid),
+    /// Who used a CPU.
+    Cpu(u32),
+    /// Tracks over time.
+    Timeline,
+    /// The store over hours.
+    Segments,
+    /// What was kept.
+    Snapshots,
+}
+
+impl Screen {
+    /// Its context in the keymap.
+    pub fn context(self) -> Context {
+        match self {
+            Screen::Overview => Context::Overview,
+            Screen::Thread(_) => Context::Thread,
+            Screen::Cpu(_) => Context::Cpu,
+            Screen::Timeline => Context::Timeline,
+            Screen::Segments => Context::Segments,
+            Screen::Snapshots => Context::Snapshots,
+        }
+    }
+}
+
+/// A part of the overview that can have the focus.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pane {
+    /// Lanes or grid.
+    Cpus,
+    /// The findings.
+    Findings,
+    /// The table.
+    Threads,
+}
+
+/// The overview.
+#[derive(Debug, Clone)]
+pub struct OverviewState {
+    /// The newest answer.
+    pub data: Option<Box<Overview>>,
+    /// Indices into `data.threads`, filtered and sorted.
+    pub order: Vec<u32>,
+    /// Sorted by this.
+    pub sort: Column,
+    /// Largest first.
+    pub descending: bool,
+    /// Only what matches this.
+    pub filter: String,
+    /// How rows are put together.
+    pub group: Grouping,
+    /// Leave out the recorder's own threads.
+    pub hide_own: bool,
+    /// Dense grid on (`Some(true)`), off, or as the number of CPUs wants (`None`).
+    pub dense: Option<bool>,
+    /// Where keys go.
+    pub focus: Pane,
+    /// The thread under the cursor; it stays there when the order changes.
+    pub selected: Option<Utid>,
+    /// Its row in `order`.
+    pub row: usize,
+    /// First row shown.
+    pub top: usize,
+    /// CPU under the cursor, as an index into `data.cpus`.
+    pub cpu: usize,
+    /// First lane row shown.
+    pub cpu_top: usize,
+    /// Finding under the cursor.
+    pub finding: usize,
+}
+
+/// The thread screen.
+#[derive(Debug, Clone, Default)]
+pub struct ThreadState {
+    /// The newest answer.
+    pub data: Option<Box<ThreadDetail>>,
+    /// The window it is about.
+    pub window: Option<Window>,
+    /// Selected line of the worst waits.
+    pub row: usize,
+    /// First line shown.
+    pub top: usize,
+}
+
+/// The CPU screen.
+#[derive(Debug, Clone, Default)]
+pub struct CpuState {
+    /// The newest answer.
+    pub data: Option<Box<CpuDetail>>,
+    /// Selected slice.
+    pub row: usize,
+    /// First line shown.
+    pub top: usize,
+}
+
+/// The time line.
+#[derive(Debug, Clone)]
+pub struct TimelineState {
+    /// Its own window: it zooms far below the tables' window.
+    pub cursor: Cursor,
+    /// Which tracks.
+    pub tracks: Tracks,
+    /// The newest answer.
+    pub data: Option<Box<TimelineView>>,
+    /// Selected track, an index into `data.tracks`.
+    pub track: usize,
+    /// First track shown.
+    pub top: usize,
+    /// Selected slice.
+    pub slice: Option<Box<Slice>>,
+    /// Its wait chain.
+    pub chain: Vec<Link>,
+    /// What its thread spent its waiting on, over the window.
+    pub waited_on: Option<Box<WaitedOn>>,
+    /// Show the chain.
+    pub show_chain: bool,
+    /// Show the raw events.
+    pub show_events: bool,
+    /// What was last searched.
+    pub search: Option<SearchFor>,
+    /// Begin of a range being chosen.
+    pub range_start: Option<u64>,
+}
+
+/// The segments screen.
+#[derive(Debug, Clone, Default)]
+pub struct SegmentsState {
+    /// The newest answer.
+    pub data: Option<Box<StoreView>>,
+    /// Range on view, ns since 1970; `None`: all.
+    pub range: Option<(u64, u64)>,
+    /// Column under the cursor.
+    pub column: usize,
+    /// Selected row of the list, counted from the newest.
+    pub row: usize,
+    /// First row shown.
+    pub top: usize,
+    /// Begin of a range being chosen, ns since 1970.
+    pub range_start: Option<u64>,
+}
+
+/// Snapshots and marks.
+#[derive(Debug, Clone, Default)]
+pub struct SnapshotsState {
+    /// Newest first.
+    pub snapshots: Vec<SnapshotRow>,
+    /// Newest first.
+    pub marks: Vec<MarkRow>,
+    /// The lists have come at least once.
+    pub loaded: bool,
+    /// Selected row.
+    pub row: usize,
+    /// First row shown.
+    pub top: usize,
+}
+
+/// Something on top of the screen.
+#[derive(Debug, Clone)]
+pub enum Popup {
+    /// Keys and actions, from this line on.
+    Help(usize),
+    /// Two windows side by side, from this row on.
+    Compare {
+        /// A and B.
+        windows: [Window; 2],
+        /// Threads.
+        rows: Vec<CompareRow>,
+        /// First row shown.
+        top: usize,
+    },
+    /// A line being typed.
+    Prompt(Prompt),
+}
+
+/// A line for the operator, gone after a while.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notice {
+    /// What.
+    pub text: String,
+    /// Something failed.
+    pub bad: bool,
+    /// Ticks it stays.
+    pub ticks: u16,
+}
+
+/// One kind of question: what was asked last and whether the answer is still out.
+#[derive(Debug, Clone, Default)]
+pub struct Slot {
+    /// The last question sent.
+    pub asked: Option<Ask>,
+    /// Its number, until it is answered.
+    pub open: Option<u64>,
+}
+
+/// All of it.
+#[derive(Debug, Clone)]
+pub struct State {
+    /// Columns and rows of the terminal.
+    pub size: (u16, u16),
+    /// On view.
+    pub screen: Screen,
+    /// Screens to go back to, oldest first.
+    pub back: Vec<Screen>,
+    /// Window of the tables.
+    pub cursor: Cursor,
+    /// There is a now to go back to (a recorder, or a growing segment).
+    pub has_live: bool,
+    /// What the source holds.
+    pub extent: Window,
+    /// Boot clock to wall clock.
+    pub clock: ClockMap,
+    /// Zone of all times on screen.
+    pub zone: Zone,
+    /// What the header says.
+    pub recorder: RecorderView,
+    /// The words.
+    pub labels: Labels,
+    /// The keys in effect.
+    pub keymap: Keymap,
+    /// Keys of a sequence not complete yet.
+    pub pending: Vec<Key>,
+    /// How things look.
+    pub theme: Theme,
+    /// What the terminal can.
+    pub depth: Depth,
+    /// OSC 52 is switched on.
+    pub may_copy: bool,
+    /// The link, not the user, sets the pace.
+    pub slow_link: bool,
+    /// Screens.
+    pub overview: OverviewState,
+    /// Thread screen.
+    pub thread: ThreadState,
+    /// CPU screen.
+    pub cpu: CpuState,
+    /// Time line.
+    pub timeline: TimelineState,
+    /// Segments.
+    pub segments: SegmentsState,
+    /// Snapshots and marks.
+    pub snapshots: SnapshotsState,
+    /// On top.
+    pub popup: Option<Popup>,
+    /// For the operator.
+    pub notice: Option<Notice>,
+    /// Windows taken for a comparison.
+    pub compare: [Option<Window>; 2],
+    /// The screen's own question.
+    pub main: Slot,
+    /// A slice, worst wait or search hit that was asked for.
+    pub pick: Slot,
+    /// A chain that was asked for.
+    pub chain: Slot,
+    /// A comparison that was asked for.
+    pub comparison: Slot,
+    /// Path of the last snapshot, for copying.
+    pub last_path: Option<String>,
+    /// Number of the next question.
+    pub next_id: u64,
+}
+
+/// How the program is started.
+#[derive(Debug, Clone)]
+pub struct Start {
+    /// Where on the time line.
+    pub cursor: Cursor,
+    /// There is a now.
+    pub has_live: bool,
+    /// First screen.
+    pub screen: Screen,
+    /// The keys.
+    pub keymap: Keymap,
+    /// The look.
+    pub theme: Theme,
+    /// What the terminal can.
+    pub depth: Depth,
+    /// Zone of all times.
+    pub zone: Zone,
+    /// OSC 52 is switched on.
+    pub may_copy: bool,
+}
+
+impl State {
+    /// The state at start, for a terminal of this size.
+    pub fn new(start: Start, size: (u16, u16)) -> State {
+        State {
+            size,
+            screen: start.screen,
+            back: Vec::new(),
+            cursor: start.cursor,
+            has_live: start.has_live,
+            extent: Window { from: 0, to: 0 },
+            clock: ClockMap::default(),
+            zone: start.zone,
+            recorder: RecorderView::default(),
+            labels: Labels::default(),
+            keymap: start.keymap,
+            pending: Vec::new(),
+            theme: start.theme,
+            depth: start.depth,
+            may_copy: start.may_copy,
+            slow_link: false,
+            overview: OverviewState::default(),
+            thread: ThreadState::default(),
+            cpu: CpuState::default(),
+            timeline: TimelineState {
+                cursor: start.cursor,
+                tracks: Tracks::Busiest,
+                data: None,
+                track: 0,
+                top: 0,
+                slice: None,
+                chain: Vec::new(),
+                waited_on: None,
+                show_chain: false,
+                show_events: false,
+                search: None,
+                range_start: None,
+            },
+            segments: SegmentsState::default(),
+            snapshots: SnapshotsState::default(),
+            popup: None,
+            notice: None,
+            compare: [None, None],
+            main: Slot::default(),
+            pick: Slot::default(),
+            chain: Slot::default(),
+            comparison: Slot::default(),
+            last_path: None,
+            next_id: 1,
+        }
+    }
+
+    /// The context keys are looked up in.
+    pub fn context(&self) -> Context {
+        match self.popup {
+            Some(Popup::Prompt(_)) => Context::Prompt,
+            Some(_) => Context::Popup,
+            None => self.screen.context(),
+        }
+    }
+
+    /// The cursor of the screen on view.
+    pub fn cursor(&self) -> Cursor {
+        if self.screen == Screen::Timeline { self.timeline.cursor } else { self.cursor }
+    }
+
+    /// The same, to move it.
+    pub fn cursor_mut(&mut self) -> &mut Cursor {
+        if self.screen == Screen::Timeline { &mut self.timeline.cursor } else { &mut self.cursor }
+    }
+
+    /// The window on view.
+    pub fn window(&self) -> Window {
+        self.cursor().window(self.extent.to)
+    }
+
+    /// Wall-clock text of a boot instant; of the boot clock itself when no clock reading is known.
+    pub fn clock_text(&self, boot: u64, digits: Digits) -> String {
+        if self.clock.is_empty() {
+            let s = boot / 1_000_000_000;
+            return match digits {
+                Digits::Minutes | Digits::Seconds => format!("{s} s"),
+                _ => format!("{s}.{:06} s", boot % 1_000_000_000 / 1_000),
+            };
+        }
+        crate::time::clock(self.clock.to_real(boot), &self.zone, digits)
+    }
+
+    /// The row of the overview's table under the cursor.
+    pub fn selected_thread(&self) -> Option<&crate::sched::summary::ThreadRow> {
+        let data = self.overview.data.as_ref()?;
+        data.threads.get(*self.overview.order.get(self.overview.row)? as usize)
+    }
+
+    /// The segment under the cursor of the list (newest first).
+    pub fn selected_segment(&self) -> Option<&SegmentRow> {
+        let list = &self.segments.data.as_ref()?.segments;
+        list.len().checked_sub(self.segments.row + 1).and_then(|i| list.get(i))
+    }
+
+    /// Tells the operator something.
+    pub fn tell(&mut self, text: impl Into<String>) {
+        self.notice = Some(Notice { text: text.into(), bad: false, ticks: 24 });
+    }
+
+    /// Tells the operator that something failed.
+    pub fn complain(&mut self, text: impl Into<String>) {
+        self.notice = Some(Notice { text: text.into(), bad: true, ticks: 60 });
+    }
+
+    /// The first key of an action here, for hints.
+    pub fn hint(&self, action: Action) -> String {
+        self.keymap.hint(action, self.screen.context())
+    }
+}
+
+impl Default for OverviewState {
+    fn default() -> Self {
+        OverviewState {
+            data: None,
+            order: Vec::new(),
+            sort: Column::Ready,
+            descending: true,
+            filter: String::new(),
+            group: Grouping::Thread,
+            hide_own: false,
+            dense: None,
+            focus: Pane::Threads,
+            selected: None,
+            row: 0,
+            top: 0,
+            cpu: 0,
+            cpu_top: 0,
+            finding: 0,
+        }
+    }
+}

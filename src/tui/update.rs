@@ -1,0 +1,191 @@
+//! What happens: `update` changes the [`State`] and says what should be done. No input, no output, no clock.
+//!
+//! [`keys`] turns keys into actions, [`go`] moves between screens, [`moves`] moves in time, [`lists`] moves in and
+//! sorts lists, [`lines`] takes typed lines. Every change ends in [`settle`], which keeps selections and scroll
+//! positions inside what there is, and in the questions the new state wants answered.
+
+mod answers;
+mod go;
+mod keys;
+mod lines;
+mod lists;
+mod moves;
+
+pub use lists::resort;
+
+use super::answers::{Ask, Deed, Question, When};
+use super::screens::{self, overview, timeline};
+use super::state::{Effect, Msg, Popup, Screen, State};
+
+/// Changes the state; says what should be done.
+pub fn update(state: &mut State, msg: Msg) -> Vec<Effect> {
+    let mut out = Vec::new();
+    let mut tick = false;
+    match msg {
+        Msg::Key(key) => keys::press(state, key, &mut out),
+        Msg::Click(x, y) => lists::click(state, x, y, &mut out),
+        Msg::Wheel(x, y, up) => lists::wheel(state, x, y, up),
+        Msg::Paste(text) => lines::paste(state, &text),
+        Msg::Resize(w, h) => state.size = (w, h),
+        Msg::Tick => {
+            tick = true;
+            if let Some(notice) = &mut state.notice {
+                notice.ticks = notice.ticks.saturating_sub(1);
+                if notice.ticks == 0 {
+                    state.notice = None;
+                }
+            }
+        }
+        Msg::Answer(answer) => answers::take(state, *answer),
+        Msg::Done(done) => answers::done(state, done, &mut out),
+        Msg::Terminate => out.push(Effect::Quit),
+    }
+    settle(state);
+    ask_for_the_screen(state, tick, &mut out);
+    out
+}
+
+/// The first questions, before anything happened.
+pub fn start(state: &mut State) -> Vec<Effect> {
+    let mut out = Vec::new();
+    go::entered(state, &mut out);
+    settle(state);
+    ask_for_the_screen(state, true, &mut out);
+    out
+}
+
+/// The question whose answer the screen on view draws, if the worker is the one to ask.
+fn wanted(state: &State) -> Option<Ask> {
+    let cursor = state.cursor();
+    let when = if cursor.is_live() { When::Latest(cursor.span) } else { When::At(state.window()) };
+    let (w, _) = state.size;
+    match state.screen {
+        Screen::Overview => {
+            let plan = overview::plan(state);
+            Some(Ask::Overview { when, cells: plan.cells.max(1), group: state.overview.group })
+        }
+        Screen::Thread(utid) => Some(Ask::Thread { utid, when, cells: w.saturating_sub(11).max(1) }),
+        Screen::Cpu(cpu) => Some(Ask::Cpu { cpu, when, cells: w.saturating_sub(11).max(1) }),
+        Screen::Timeline => Some(Ask::Timeline {
+            when,
+            // Two halves of a column are told apart.
+            columns: timeline::track_columns(state).saturating_mul(2).max(2),
+            tracks: state.timeline.tracks,
+            limit: 1024,
+        }),
+        Screen::Segments | Screen::Snapshots => None,
+    }
+}
+
+/// Asks the screen's question when it changed, or when time went on under a live cursor. One is out at a time: a slow
+/// answer slows the screen's numbers down, never the keys.
+fn ask_for_the_screen(state: &mut State, tick: bool, out: &mut Vec<Effect>) {
+    if state.main.open.is_some() {
+        return;
+    }
+    let Some(ask) = wanted(state) else { return };
+    let moved_on = tick && state.cursor().is_live();
+    if moved_on || state.main.asked.as_ref() != Some(&ask) {
+        let id = next_id(state);
+        state.main.asked = Some(ask.clone());
+        state.main.open = Some(id);
+        out.push(Effect::Ask(Question { id, ask }));
+    }
+}
+
+fn next_id(state: &mut State) -> u64 {
+    let id = state.next_id;
+    state.next_id += 1;
+    id
+}
+
+/// Asks for a slice, a worst wait or a search hit; a later one replaces an earlier.
+fn ask_pick(state: &mut State, ask: Ask, out: &mut Vec<Effect>) {
+    let id = next_id(state);
+    state.pick.asked = Some(ask.clone());
+    state.pick.open = Some(id);
+    out.push(Effect::Ask(Question { id, ask }));
+}
+
+/// Asks for the chain of the selected wait.
+fn ask_chain(state: &mut State, out: &mut Vec<Effect>) {
+    let Some(slice) = &state.timeline.slice else { return };
+    let span = slice.detail.span;
+    let ask = Ask::Chain { utid: span.utid, at: span.start, within: state.window() };
+    let id = next_id(state);
+    state.chain.asked = Some(ask.clone());
+    state.chain.open = Some(id);
+    out.push(Effect::Ask(Question { id, ask }));
+}
+
+/// Asks for the comparison of the two windows taken.
+fn ask_comparison(state: &mut State, out: &mut Vec<Effect>) {
+    let [Some(a), Some(b)] = state.compare else { return };
+    let id = next_id(state);
+    let ask = Ask::Compare { a, b };
+    state.comparison.asked = Some(ask.clone());
+    state.comparison.open = Some(id);
+    out.push(Effect::Ask(Question { id, ask }));
+}
+
+/// Asks the keeper for the store's time line as the segments screen wants it.
+fn ask_store(state: &State, out: &mut Vec<Effect>) {
+    let columns = screens::segments::columns(state.size.0);
+    out.push(Effect::Do(Deed::Store { range: state.segments.range, columns }));
+}
+
+/// Keeps every selection and scroll position inside what there is to select and to see.
+pub fn settle(state: &mut State) {
+    let cap = |at: &mut usize, n: usize| *at = (*at).min(n.saturating_sub(1));
+    lists::settle_overview(state);
+    if let Some(data) = &state.thread.data {
+        cap(&mut state.thread.row, data.worst.len());
+    }
+    if let Some(data) = &state.cpu.data {
+        cap(&mut state.cpu.row, data.slices.len());
+    }
+    if let Some(data) = &state.timeline.data {
+        cap(&mut state.timeline.track, data.tracks.len());
+        let rows = timeline::track_rows(state);
+        scroll(state.timeline.track, &mut state.timeline.top, rows, data.tracks.len());
+    }
+    if let Some(data) = &state.segments.data {
+        cap(&mut state.segments.column, data.columns.len());
+        cap(&mut state.segments.row, data.segments.len());
+        let rows = screens::segments::list_rows(state.size);
+        scroll(state.segments.row, &mut state.segments.top, rows, data.segments.len());
+    }
+    let kept = state.snapshots.snapshots.len() + state.snapshots.marks.len();
+    cap(&mut state.snapshots.row, kept);
+    let rows = usize::from(state.size.1.saturating_sub(6));
+    scroll(state.snapshots.row, &mut state.snapshots.top, rows, kept);
+    let rows = screens::thread::wait_rows(state);
+    let n = state.thread.data.as_ref().map_or(0, |d| d.worst.len());
+    scroll(state.thread.row, &mut state.thread.top, rows, n);
+    let rows = screens::cpu::slice_rows(state.size);
+    let n = state.cpu.data.as_ref().map_or(0, |d| d.slices.len());
+    scroll(state.cpu.row, &mut state.cpu.top, rows, n);
+    let page = usize::from(state.size.1.saturating_sub(6));
+    match &mut state.popup {
+        Some(Popup::Help(top)) => {
+            let lines = screens::help::lines(&state.keymap).len();
+            *top = (*top).min(lines.saturating_sub(page));
+        }
+        Some(Popup::Compare { rows, top, .. }) => *top = (*top).min(rows.len().saturating_sub(page.max(1))),
+        _ => {}
+    }
+}
+
+/// Moves `top` just so far that row `at` is among the `rows` shown of `n`.
+fn scroll(at: usize, top: &mut usize, rows: usize, n: usize) {
+    if rows == 0 {
+        return;
+    }
+    if at < *top {
+        *top = at;
+    }
+    if at >= *top + rows {
+        *top = at + 1 - rows;
+    }
+    *top = (*top).min(n.saturating_sub(rows));
+}

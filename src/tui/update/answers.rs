@@ -1,0 +1,152 @@
+//! Answers of the worker and the keeper, taken in.
+
+use super::{ask_store, lists};
+use crate::sched::summary::TrackId;
+use crate::tui::answers::{Answer, Ask, Deed, Done, Reply, Slice, Tracks};
+use crate::tui::state::{Effect, Popup, Screen, State};
+
+/// An answer came. What it says about words, clocks and the extent always counts; the data only while it is still wanted.
+pub fn take(state: &mut State, answer: Answer) {
+    state.labels.learn(answer.labels);
+    state.extent = answer.extent;
+    for pair in answer.clocks {
+        state.clock.add(pair);
+    }
+    let id = answer.id;
+    if state.main.open == Some(id) {
+        state.main.open = None;
+        take_main(state, answer.reply);
+    } else if state.pick.open == Some(id) {
+        state.pick.open = None;
+        take_pick(state, answer.reply);
+    } else if state.chain.open == Some(id) {
+        state.chain.open = None;
+        match answer.reply {
+            Reply::Chain(links, waited_on) => {
+                state.timeline.chain = links;
+                state.timeline.waited_on = Some(waited_on);
+            }
+            Reply::Failed(why) => state.complain(&*why),
+            _ => {}
+        }
+    } else if state.comparison.open == Some(id) {
+        state.comparison.open = None;
+        match answer.reply {
+            Reply::Compare(a, b, rows) => state.popup = Some(Popup::Compare { windows: [a, b], rows, top: 0 }),
+            Reply::Failed(why) => state.complain(&*why),
+            _ => {}
+        }
+    }
+}
+
+fn take_main(state: &mut State, reply: Reply) {
+    match (state.screen, reply) {
+        (Screen::Overview, Reply::Overview(data)) => {
+            // A pick under the cursor survives a new order; without one the first row is it.
+            state.overview.data = Some(data);
+            lists::resort(state);
+        }
+        (Screen::Thread(utid), Reply::Thread(data, window)) if data.row.utid == utid => {
+            state.thread.data = Some(data);
+            state.thread.window = Some(window);
+        }
+        (Screen::Cpu(cpu), Reply::Cpu(data)) if data.row.cpu == cpu => state.cpu.data = Some(data),
+        (Screen::Timeline, Reply::Timeline(data)) => {
+            let track = state.timeline.data.as_ref().and_then(|d| d.tracks.get(state.timeline.track)).map(|t| t.id);
+            state.timeline.data = Some(data);
+            let wanted = state.timeline.slice.as_ref().map(|s| s.track).or(track);
+            if let Some(track) = wanted {
+                select_track(state, track);
+            }
+        }
+        (_, Reply::Failed(why)) => state.complain(&*why),
+        _ => {}
+    }
+}
+
+fn select_track(state: &mut State, track: TrackId) {
+    let found = state.timeline.data.as_ref().and_then(|d| d.tracks.iter().position(|t| t.id == track));
+    if let Some(at) = found {
+        state.timeline.track = at;
+    }
+}
+
+fn take_pick(state: &mut State, reply: Reply) {
+    match reply {
+        Reply::Slice(Some(slice)) => show_slice(state, slice),
+        Reply::Slice(None) => {
+            let what = match state.pick.asked {
+                Some(Ask::Search { forward: true, .. }) => "no hit after this",
+                Some(Ask::Search { .. }) => "no hit before this",
+                Some(Ask::WorstWait { .. }) => "it did not wait in this window",
+                Some(Ask::Slice { step: 1, .. }) => "that was the last one",
+                Some(Ask::Slice { step: -1, .. }) => "that was the first one",
+                _ => "nothing is known there",
+            };
+            state.tell(what);
+        }
+        Reply::Failed(why) => state.complain(&*why),
+        _ => {}
+    }
+}
+
+/// Selects a slice; the window follows when it lies outside, and the tracks when its own is not among them.
+fn show_slice(state: &mut State, slice: Box<Slice>) {
+    let span = slice.detail.span;
+    let window = state.timeline.cursor.window(state.extent.to);
+    let end = span.end.unwrap_or(span.start);
+    if end < window.from || span.start >= window.to {
+        state.timeline.cursor.center(span.start);
+    } else if state.timeline.cursor.is_live() {
+        // A selection needs the window to stand still.
+        state.timeline.cursor.toggle_pause(state.extent.to, true);
+    }
+    let known = state.timeline.data.as_ref().is_some_and(|d| d.tracks.iter().any(|t| t.id == slice.track));
+    if known {
+        select_track(state, slice.track);
+    } else if let TrackId::Thread(utid) = slice.track {
+        state.timeline.tracks = Tracks::Around(utid);
+    }
+    state.timeline.chain.clear();
+    state.timeline.waited_on = None;
+    state.timeline.show_chain = false;
+    state.timeline.slice = Some(slice);
+}
+
+/// The keeper did something.
+pub fn done(state: &mut State, done: Done, out: &mut Vec<Effect>) {
+    match done {
+        Done::Recorder(view) => state.recorder = *view,
+        Done::Snapshot(path) => {
+            state.tell(format!("kept {path}"));
+            state.last_path = Some(path.to_string());
+            if state.may_copy {
+                out.push(Effect::Copy(path.to_string()));
+            }
+            match state.screen {
+                Screen::Snapshots => out.push(Effect::Do(Deed::Kept)),
+                Screen::Segments => ask_store(state, out),
+                _ => {}
+            }
+        }
+        Done::Mark => {
+            state.tell("marked");
+            if state.screen == Screen::Snapshots {
+                out.push(Effect::Do(Deed::Kept));
+            }
+        }
+        Done::Store(view) => {
+            let first = state.segments.data.is_none();
+            state.segments.data = Some(view);
+            if first {
+                state.segments.column = usize::MAX;
+            }
+        }
+        Done::Kept(snapshots, marks) => {
+            state.snapshots.snapshots = snapshots;
+            state.snapshots.marks = marks;
+            state.snapshots.loaded = true;
+        }
+        Done::Failed(why) => state.complain(&*why),
+    }
+}
