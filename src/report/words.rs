@@ -19,11 +19,8 @@ pub fn finding(finding: &Finding, window: u64, words: &impl Words) -> String {
     let name = |utid: Utid| words.thread(utid);
     match &finding.kind {
         FindingKind::Starving { utid, share, latency, instead } => {
-            let mut text = format!(
-                "{} was ready but not running {} of the last {over}",
-                name(*utid),
-                show::percent_whole(*share)
-            );
+            let mut text =
+                format!("{} was ready but not running {} of the last {over}", name(*utid), show::percent_whole(*share));
             if latency.count > 0 {
                 text.push_str(&format!(" (p99 {}, worst {})", show::span(latency.p99), show::span(latency.max)));
             }
@@ -39,7 +36,8 @@ pub fn finding(finding: &Finding, window: u64, words: &impl Words) -> String {
             show::span(*ready_ns)
         ),
         FindingKind::PushedOff { utid, per_s, by } => {
-            let mut text = format!("{} was pushed off its CPU {} times a second", name(*utid), show::count(*per_s as u64));
+            let mut text =
+                format!("{} was pushed off its CPU {} times a second", name(*utid), show::count(*per_s as u64));
             if let Some((other, part)) = by {
                 text.push_str(&format!(", by {} in {} of them", name(*other), show::percent_whole(*part)));
             }
@@ -54,11 +52,9 @@ pub fn finding(finding: &Finding, window: u64, words: &impl Words) -> String {
             };
             format!("{} was in D for {}{place}{times}", name(*utid), show::span(*longest))
         }
-        FindingKind::IdleWhileReady { cpu, idle_ns, utid, ready_cpu } => format!(
-            "CPU {cpu} was idle for {} while {} waited for CPU {ready_cpu}",
-            show::span(*idle_ns),
-            name(*utid)
-        ),
+        FindingKind::IdleWhileReady { cpu, idle_ns, utid, ready_cpu } => {
+            format!("CPU {cpu} was idle for {} while {} waited for CPU {ready_cpu}", show::span(*idle_ns), name(*utid))
+        }
         FindingKind::Lost { cpu, count, ns } => {
             let count = count.map_or("an unknown number of events".to_string(), |n| match n {
                 1 => "1 event".to_string(),

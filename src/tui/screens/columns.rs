@@ -149,7 +149,9 @@ pub fn state_word(now: ThreadNow) -> (&'static str, Tone) {
         ThreadNow::Blocked(s) if s.contains(TaskState::STOPPED) => ("T stop", Tone::Other),
         ThreadNow::Blocked(s) if s.contains(TaskState::TRACED) => ("t traced", Tone::Other),
         ThreadNow::Blocked(s) if s.contains(TaskState::PARKED) => ("P parked", Tone::Other),
-        ThreadNow::Blocked(s) if s.contains(TaskState::DEAD) || s.contains(TaskState::ZOMBIE) => ("X dead", Tone::Other),
+        ThreadNow::Blocked(s) if s.contains(TaskState::DEAD) || s.contains(TaskState::ZOMBIE) => {
+            ("X dead", Tone::Other)
+        }
         ThreadNow::Blocked(_) => ("S sleep", Tone::Sleeping),
     }
 }

@@ -72,7 +72,8 @@ fn lines(state: &State, slice: &Slice) -> Vec<(String, Tone)> {
     }
     if let Some(waker) = detail.waker {
         let then = detail.waker_state.map_or(String::new(), |s| format!(", which was {} then", Kind::of(s).words()));
-        let after = detail.latency.map_or(String::new(), |ns| format!("; it got the CPU {} later", show::span_exact(ns)));
+        let after =
+            detail.latency.map_or(String::new(), |ns| format!("; it got the CPU {} later", show::span_exact(ns)));
         out.push((format!("woken by {}{then}{after}", labels.waker(waker)), Tone::Text));
     } else if let Some(ns) = detail.latency {
         out.push((format!("it had waited {} for the CPU", show::span_exact(ns)), Tone::Text));
@@ -159,9 +160,12 @@ fn draw_chain(state: &State, pen: &mut Pen<'_>, mut y: u16) {
             names.collect::<Vec<_>>().join(", ")
         };
         let mut parts = vec![format!("over the window it waited {}", show::span(on.total))];
-        for (word, list) in
-            [("released by", &on.wakers), ("pushed off by", &on.preemptors), ("instead ran", &on.ran_instead), ("at the root", &on.roots)]
-        {
+        for (word, list) in [
+            ("released by", &on.wakers),
+            ("pushed off by", &on.preemptors),
+            ("instead ran", &on.ran_instead),
+            ("at the root", &on.roots),
+        ] {
             if !list.is_empty() {
                 parts.push(format!("{word} {}", who(list)));
             }

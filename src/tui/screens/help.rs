@@ -51,7 +51,12 @@ pub fn draw(keymap: &Keymap, top: usize, pen: &mut Pen<'_>) {
     // What the glyphs of states mean, once, where it is looked for.
     for kind in KINDS {
         let glyph = kind.glyph(inner.theme).to_string();
-        x += inner.pieces(x, 0, iw.saturating_sub(x), &[(&glyph, kind.tone()), (" ", Tone::Text), (kind.words(), Tone::Dim), ("  ", Tone::Text)]);
+        x += inner.pieces(
+            x,
+            0,
+            iw.saturating_sub(x),
+            &[(&glyph, kind.tone()), (" ", Tone::Text), (kind.words(), Tone::Dim), ("  ", Tone::Text)],
+        );
     }
     inner.pieces(x, 0, iw.saturating_sub(x), &[("╱", Tone::Loss), (" lost or not recorded", Tone::Dim)]);
     for (i, line) in lines(keymap).iter().skip(top).take(usize::from(ih.saturating_sub(1))).enumerate() {

@@ -275,7 +275,12 @@ fn draw_findings(state: &State, plan: &Plan, pen: &mut Pen<'_>) {
             0,
             y,
             w,
-            &[(&number, Tone::Dim), (mark, tone), (" ", Tone::Text), (&text, if loss { Tone::Loss } else { Tone::Text })],
+            &[
+                (&number, Tone::Dim),
+                (mark, tone),
+                (" ", Tone::Text),
+                (&text, if loss { Tone::Loss } else { Tone::Text }),
+            ],
         );
         if state.overview.focus == Pane::Findings && state.overview.finding == i {
             pen.tint(0, y, w, Tone::Selected);

@@ -45,7 +45,8 @@ pub fn hit(state: &State, x: u16, y: u16) -> Option<Hit> {
         return (column < data.columns.len()).then_some(Hit::Column(column));
     }
     let row = usize::from(y.checked_sub(GRAPHS + 2)?) + state.segments.top;
-    (row < data.segments.len() && usize::from(y) < usize::from(GRAPHS) + 2 + list_rows(state.size)).then_some(Hit::Row(row))
+    (row < data.segments.len() && usize::from(y) < usize::from(GRAPHS) + 2 + list_rows(state.size))
+        .then_some(Hit::Row(row))
 }
 
 /// Draws it.
@@ -89,12 +90,17 @@ fn draw_graphs(state: &State, data: &StoreView, pen: &mut Pen<'_>) {
     let blocked_most = most(|c| c.blocked);
     // Waits span many orders of magnitude: their height is logarithmic, from 1 µs to the worst.
     let worst_most = data.columns.iter().filter_map(|c| c.worst).max().unwrap_or(0);
-    let log = |ns: u64| ((ns.max(1000) as f32 / 1000.0).ln() / (worst_most.max(2000) as f32 / 1000.0).ln()).clamp(0.0, 1.0);
+    let log =
+        |ns: u64| ((ns.max(1000) as f32 / 1000.0).ln() / (worst_most.max(2000) as f32 / 1000.0).ln()).clamp(0.0, 1.0);
     let rows: [(&str, Tone, String); 4] = [
         ("busy", Tone::Running, String::new()),
         ("ready", Tone::Ready, format!("to {ready_most:.1}")),
         ("D", Tone::Blocked, format!("to {blocked_most:.1}")),
-        ("worst", Tone::PushedOff, if worst_most > 0 { format!("to {}", show::span(worst_most)) } else { String::new() }),
+        (
+            "worst",
+            Tone::PushedOff,
+            if worst_most > 0 { format!("to {}", show::span(worst_most)) } else { String::new() },
+        ),
     ];
     for (i, (name, tone, note)) in rows.iter().enumerate() {
         let y = u16::try_from(i).unwrap_or(0);
@@ -161,7 +167,10 @@ fn draw_list(state: &State, data: &StoreView, pen: &mut Pen<'_>) {
         format!("worst {} at {at} ({who})", show::span(*ns))
     });
     pen.rule(0, &["Segments", "newest first", &worst]);
-    let title = format!("{:>10} {:>6} {:>8} {:>9} {:>6} {:>6} {:>7}  {}", "BEGIN", "LENGTH", "SIZE", "EVENTS", "BUSY %", "READY", "WORST", "");
+    let title = format!(
+        "{:>10} {:>6} {:>8} {:>9} {:>6} {:>6} {:>7}  {}",
+        "BEGIN", "LENGTH", "SIZE", "EVENTS", "BUSY %", "READY", "WORST", ""
+    );
     pen.say(0, 1, w, &title, Tone::Dim);
     let rows = usize::from(pen.h().saturating_sub(2));
     for (i, segment) in data.segments.iter().rev().enumerate().skip(state.segments.top).take(rows) {

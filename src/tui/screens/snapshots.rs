@@ -41,7 +41,12 @@ pub fn draw(state: &State, pen: &mut Pen<'_>) {
             draw_snapshot(state, snapshot, &mut pen, y);
         } else if let Some(mark) = view.marks.get(i - view.snapshots.len()) {
             let at = time::local(mark.at_real, &state.zone, Digits::Seconds);
-            pen.pieces(1, y, w.saturating_sub(1), &[("▌ ", Tone::Mark), (&at, Tone::Dim), ("  ", Tone::Text), (&mark.text, Tone::Text)]);
+            pen.pieces(
+                1,
+                y,
+                w.saturating_sub(1),
+                &[("▌ ", Tone::Mark), (&at, Tone::Dim), ("  ", Tone::Text), (&mark.text, Tone::Text)],
+            );
         }
         if i == view.row {
             pen.tint(0, y, w, Tone::Selected);

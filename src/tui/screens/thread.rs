@@ -101,7 +101,14 @@ fn draw_states(state: &State, data: &ThreadDetail, pen: &mut Pen<'_>) {
             x,
             2,
             w.saturating_sub(x),
-            &[(&glyph.to_string(), kind.tone()), (" ", Tone::Text), (kind.words(), Tone::Dim), (" ", Tone::Text), (&text, Tone::Text), ("   ", Tone::Text)],
+            &[
+                (&glyph.to_string(), kind.tone()),
+                (" ", Tone::Text),
+                (kind.words(), Tone::Dim),
+                (" ", Tone::Text),
+                (&text, Tone::Text),
+                ("   ", Tone::Text),
+            ],
         );
     }
     let seconds = state.thread.window.unwrap_or_else(|| state.window()).len() as f64 / 1e9;
@@ -201,7 +208,13 @@ fn draw_waits(state: &State, data: &ThreadDetail, pen: &mut Pen<'_>) {
             1,
             y,
             w.saturating_sub(1),
-            &[(&at, Tone::Dim), (&format!(" {length:>11} "), Tone::Text), (&glyph, kind.tone()), (" ", Tone::Text), (&cause, Tone::Text)],
+            &[
+                (&at, Tone::Dim),
+                (&format!(" {length:>11} "), Tone::Text),
+                (&glyph, kind.tone()),
+                (" ", Tone::Text),
+                (&cause, Tone::Text),
+            ],
         );
         if i == state.thread.row {
             pen.tint(0, y, w, Tone::Selected);

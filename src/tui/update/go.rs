@@ -170,7 +170,9 @@ pub fn finding(state: &mut State, at: usize, out: &mut Vec<Effect>) {
     let Some(finding) = state.overview.data.as_ref().and_then(|d| d.findings.get(at)).cloned() else { return };
     let window = finding.at;
     match finding.kind {
-        FindingKind::Starving { utid, .. } | FindingKind::PushedOff { utid, .. } | FindingKind::LongBlocked { utid, .. } => {
+        FindingKind::Starving { utid, .. }
+        | FindingKind::PushedOff { utid, .. }
+        | FindingKind::LongBlocked { utid, .. } => {
             to_place(state, TrackId::Thread(utid), Tracks::Around(utid), window, out);
         }
         FindingKind::IdleWhileReady { cpu, utid, .. } | FindingKind::Monopolised { cpu, utid, .. } => {
@@ -211,12 +213,9 @@ fn selected_utid(state: &State) -> Option<Utid> {
 /// To the thread that woke the selected one, at that instant.
 pub fn waker(state: &mut State, out: &mut Vec<Effect>) {
     let found = match state.screen {
-        Screen::Thread(_) => state
-            .thread
-            .data
-            .as_ref()
-            .and_then(|d| d.worst.get(state.thread.row))
-            .map(|w| (w.waker, w.start)),
+        Screen::Thread(_) => {
+            state.thread.data.as_ref().and_then(|d| d.worst.get(state.thread.row)).map(|w| (w.waker, w.start))
+        }
         // A wait is woken at its end when asleep or in D, at its begin when it is ready; a slice was woken before it began.
         _ => state.timeline.slice.as_ref().map(|s| {
             let span = &s.detail.span;

@@ -1,13 +1,13 @@
 //! Keys to actions, and what each action does.
 
 use super::{ask_chain, ask_comparison, ask_pick, go, lines, lists, moves};
+use crate::sched::event::ThreadNow;
 use crate::tui::actions::{Action, Context};
 use crate::tui::answers::{Ask, Deed};
 use crate::tui::keymap::Found;
 use crate::tui::keys::Key;
 use crate::tui::prompt::{Prompt, Purpose};
 use crate::tui::state::{Effect, Popup, Screen, State};
-use crate::sched::event::ThreadNow;
 
 /// A key came.
 pub fn press(state: &mut State, key: Key, out: &mut Vec<Effect>) {
@@ -231,7 +231,10 @@ fn search(state: &mut State, forward: bool, out: &mut Vec<Effect>) {
 }
 
 /// What a typed search means: `>5ms`, a state's letter or word, `#mark`, else a thread's name or tid.
-pub fn parse_search(text: &str, utid: Option<crate::sched::fold::Utid>) -> Result<crate::tui::answers::SearchFor, String> {
+pub fn parse_search(
+    text: &str,
+    utid: Option<crate::sched::fold::Utid>,
+) -> Result<crate::tui::answers::SearchFor, String> {
     use crate::sched::state::TaskState;
     use crate::tui::answers::SearchFor;
     let text = text.trim();

@@ -171,7 +171,8 @@ fn sort_by(state: &mut State, column: Column) {
 
 /// Asks for what stands on the selected track in the middle of the window (or where the last pick was).
 pub fn pick_on_track(state: &mut State, out: &mut Vec<Effect>) {
-    let Some(track) = state.timeline.data.as_ref().and_then(|d| d.tracks.get(state.timeline.track)).map(|t| t.id) else {
+    let Some(track) = state.timeline.data.as_ref().and_then(|d| d.tracks.get(state.timeline.track)).map(|t| t.id)
+    else {
         return;
     };
     let window = state.timeline.cursor.window(state.extent.to);

@@ -59,7 +59,6 @@ pub fn sideways(state: &mut State, direction: i64) {
         Screen::Snapshots => {}
         _ => step(state, direction, 10),
     }
-
 }
 
 /// Zoom by two, around the selection or the middle.
@@ -159,9 +158,11 @@ pub fn chosen_window(state: &State) -> Window {
             let window = state.window();
             match state.timeline.range_start {
                 Some(a) => {
-                    let here = state.timeline.slice.as_ref().map_or(window.to, |s| {
-                        s.detail.span.end.unwrap_or(state.extent.to)
-                    });
+                    let here = state
+                        .timeline
+                        .slice
+                        .as_ref()
+                        .map_or(window.to, |s| s.detail.span.end.unwrap_or(state.extent.to));
                     Window { from: a.min(here), to: a.max(here) }
                 }
                 None => window,

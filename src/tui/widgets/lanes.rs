@@ -79,7 +79,8 @@ mod tests {
         for ascii in [false, true] {
             let theme = Theme::shipped("mono", Depth::Mono, ascii).unwrap();
             let labels = Labels::default();
-            let glyph = |busy, loss| cell(&OccupancyCell { busy, loss, ..OccupancyCell::default() }, false, &labels, &theme).0;
+            let glyph =
+                |busy, loss| cell(&OccupancyCell { busy, loss, ..OccupancyCell::default() }, false, &labels, &theme).0;
             let all = [glyph(Some(0.0), false), glyph(None, false), glyph(Some(0.5), true), glyph(Some(1.0), false)];
             assert_eq!(all, ['▁', '┄', '╱', '█']);
         }
@@ -87,12 +88,18 @@ mod tests {
 
     #[test]
     fn eighths() {
-        assert_eq!((eighth(0.0), eighth(0.01), eighth(0.5), eighth(0.99), eighth(1.0), eighth(f32::NAN)), ('▁', '▁', '▄', '█', '█', '▁'));
+        assert_eq!(
+            (eighth(0.0), eighth(0.01), eighth(0.5), eighth(0.99), eighth(1.0), eighth(f32::NAN)),
+            ('▁', '▁', '▄', '█', '█', '▁')
+        );
     }
 
     #[test]
     fn a_cell_is_a_gap_only_when_it_lies_within_one() {
         let w = |from, to| Window { from, to };
-        assert_eq!(gap_cells(w(0, 100), &[w(20, 45)], 10), [false, false, true, true, false, false, false, false, false, false]);
+        assert_eq!(
+            gap_cells(w(0, 100), &[w(20, 45)], 10),
+            [false, false, true, true, false, false, false, false, false, false]
+        );
     }
 }

@@ -67,11 +67,8 @@ fn draw_choices(pen: &mut Pen<'_>, prompt: &Prompt, keymap: &Keymap) {
     }
     for (i, info) in choices.iter().enumerate().skip(top).take(rows) {
         let y = u16::try_from(i - top).unwrap_or(0) + 1;
-        let keys = info
-            .keys
-            .first()
-            .map(|(context, _)| keymap.keys_of(info.action, *context).join("  "))
-            .unwrap_or_default();
+        let keys =
+            info.keys.first().map(|(context, _)| keymap.keys_of(info.action, *context).join("  ")).unwrap_or_default();
         area.say(2, y, 16.min(w.saturating_sub(4)), info.name, Tone::Strong);
         if w > 40 {
             area.say(19, y, w.saturating_sub(19 + 16), info.doc, Tone::Text);
@@ -85,7 +82,11 @@ fn draw_choices(pen: &mut Pen<'_>, prompt: &Prompt, keymap: &Keymap) {
 }
 
 /// Keys of the hint line: `s snapshot  space pause`.
-pub fn hints(keymap: &Keymap, context: Context, wanted: &[(crate::tui::actions::Action, &str)]) -> Vec<(String, String)> {
+pub fn hints(
+    keymap: &Keymap,
+    context: Context,
+    wanted: &[(crate::tui::actions::Action, &str)],
+) -> Vec<(String, String)> {
     wanted
         .iter()
         .map(|(action, word)| (keymap.hint(*action, context), (*word).to_string()))

@@ -23,15 +23,8 @@ pub enum Kind {
 }
 
 /// All, in the order of a stacked bar.
-pub const KINDS: [Kind; 7] = [
-    Kind::Running,
-    Kind::Ready,
-    Kind::PushedOff,
-    Kind::Blocked,
-    Kind::Other,
-    Kind::Sleeping,
-    Kind::Unknown,
-];
+pub const KINDS: [Kind; 7] =
+    [Kind::Running, Kind::Ready, Kind::PushedOff, Kind::Blocked, Kind::Other, Kind::Sleeping, Kind::Unknown];
 
 impl Kind {
     /// The kind of a state.
