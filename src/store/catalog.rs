@@ -32,9 +32,10 @@ pub struct Entry {
     pub name: SegmentName,
     /// Length, bytes.
     pub bytes: u64,
-    /// From the footer; for a growing segment from its head, with `end` 0. `None`: neither can be read.
+    /// From the footer; of a finished file without one, from a scan; of a growing one, from its head, with `end` 0.
+    /// `None`: none of these can be read.
     pub totals: Option<Totals>,
-    /// Why there are no totals, when there should be.
+    /// What is wrong with it.
     pub problem: Option<String>,
     modified: Option<SystemTime>,
 }
@@ -43,12 +44,6 @@ impl Entry {
     /// Still growing (or left by a dead recorder).
     pub fn is_growing(&self) -> bool {
         self.name.part
-    }
-
-    /// What it answers for; a growing segment has no end yet (`u64::MAX`).
-    pub fn window(&self) -> Option<Window> {
-        let totals = self.totals.as_ref()?;
-        Some(Window { from: totals.start, to: if self.is_growing() { u64::MAX } else { totals.end } })
     }
 
     fn boot(&self) -> Option<BootId> {
@@ -130,6 +125,17 @@ impl Catalog {
         self.segments.get(segment).map_or(Ok(None), |s| reader::read_summary(&s.path))
     }
 
+    /// What a segment answers for. A growing one has no end yet (`u64::MAX`), unless the recorder died and a newer one
+    /// follows in the same boot.
+    pub fn window(&self, segment: usize) -> Option<Window> {
+        let entry = self.segments.get(segment)?;
+        let totals = entry.totals.as_ref()?;
+        let next =
+            || self.segments[segment + 1..].iter().filter_map(|s| s.totals.as_ref()).find(|t| t.boot == totals.boot);
+        let to = if entry.is_growing() { next().map_or(u64::MAX, |t| t.start) } else { totals.end };
+        Some(Window { from: totals.start, to })
+    }
+
     /// The segment that answers for an instant.
     pub fn segment_at(&self, boot: BootId, ts: u64) -> Option<usize> {
         self.overlapping(boot, Window { from: ts, to: ts.saturating_add(1) }).next()
@@ -138,8 +144,8 @@ impl Catalog {
     /// Segments that answer for a part of the window, oldest first.
     pub fn overlapping(&self, boot: BootId, window: Window) -> impl Iterator<Item = usize> + '_ {
         let hit = move |w: Window| w.from < window.to && w.to > window.from;
-        let of_boot = move |s: &Entry| s.boot() == Some(boot) && s.window().is_some_and(hit);
-        self.segments.iter().enumerate().filter(move |(_, s)| of_boot(s)).map(|(i, _)| i)
+        let of_boot = move |&i: &usize| self.segments[i].boot() == Some(boot) && self.window(i).is_some_and(hit);
+        (0..self.segments.len()).filter(of_boot)
     }
 
     /// Segment and frame (an index into its footer's frames) that cover an instant.
@@ -211,15 +217,18 @@ impl Catalog {
 
     /// Stretches without recording between neighbouring segments.
     pub fn holes(&self) -> Vec<Hole> {
-        let known = || self.segments.iter().enumerate().filter_map(|(i, s)| Some((i, s.totals.as_ref()?)));
+        let known = || (0..self.segments.len()).filter_map(|i| Some((i, self.segments[i].totals.as_ref()?)));
         let mut holes = Vec::new();
         for ((after, left), (_, right)) in known().zip(known().skip(1)) {
-            if left.boot == right.boot && right.start <= left.end.saturating_add(TOUCHING) {
+            // Of a segment that a dead recorder left nobody knows the end before it is recovered.
+            let end = if self.segments[after].is_growing() { left.start } else { left.end };
+            let unknown = self.segments[after].is_growing() && left.boot == right.boot;
+            if unknown || (left.boot == right.boot && right.start <= end.saturating_add(TOUCHING)) {
                 continue;
             }
-            let (from, to) = (left.real_of(left.end), right.real_of(right.start));
+            let (from, to) = (left.real_of(end), right.real_of(right.start));
             let real = Window { from, to: to.max(from) };
-            holes.push(Hole { after, from: (left.boot, left.end), to: (right.boot, right.start), real });
+            holes.push(Hole { after, from: (left.boot, end), to: (right.boot, right.start), real });
         }
         holes
     }
@@ -248,12 +257,24 @@ fn refreshed(old: Vec<Entry>, files: Vec<StoredFile>) -> Vec<Entry> {
 
 fn read_entry(file: StoredFile, bytes: u64, modified: Option<SystemTime>) -> Entry {
     let totals = if file.name.part { head_totals(&file) } else { reader::read_totals(&file.path) };
-    let problem = match &totals {
-        Err(e) => Some(e.to_string()),
-        Ok(None) if !file.name.part => Some("it has no footer; its recorder died, or it was cut".to_owned()),
-        Ok(_) => None,
+    let (totals, problem) = match totals {
+        Err(e) => (None, Some(e.to_string())),
+        Ok(None) if !file.name.part => scanned_totals(&file),
+        Ok(totals) => (totals, None),
     };
-    Entry { path: file.path, name: file.name, bytes, totals: totals.unwrap_or(None), problem, modified }
+    Entry { path: file.path, name: file.name, bytes, totals, problem, modified }
+}
+
+/// A finished name without a footer: something cut it. What is whole still counts.
+fn scanned_totals(file: &StoredFile) -> (Option<Totals>, Option<String>) {
+    match SegmentReader::open(&file.path) {
+        Err(e) => (None, Some(e.to_string())),
+        Ok(reader) => {
+            let damage = reader.damage().map(|d| format!("; {d}")).unwrap_or_default();
+            let totals = Totals { sequence: file.name.sequence, ..reader.totals().clone() };
+            (Some(totals).filter(|t| t.start > 0), Some(format!("it has no footer{damage}")))
+        }
+    }
 }
 
 /// What the head of a growing segment tells: boot, clocks, begin.

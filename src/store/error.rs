@@ -21,7 +21,10 @@ pub enum StoreError {
         source: io::Error,
     },
     /// The disk (or the quota) is full. The file was cut back to its last whole frame; writing can be tried again.
-    #[error("no space left while writing {}: free some space, or lower store.max_size or snapshot count", shown(path))]
+    #[error(
+        "no space left while writing {}: free some space, delete snapshots, or lower store.keep_bytes",
+        shown(path)
+    )]
     NoSpace {
         /// The file being written.
         path: PathBuf,

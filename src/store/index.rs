@@ -112,7 +112,7 @@ pub fn frames_in(entries: &[FrameEntry], start: u64, window: Window) -> Range<us
         if entry.facts.kind == FrameKind::Head || window.from >= window.to {
             continue;
         }
-        let covers = cover.from < window.to && cover.to > window.from;
+        let covers = cover.from < cover.to && cover.from < window.to && cover.to > window.from;
         let holds = entry.facts.span.is_some_and(|(min, max)| min < window.to && max >= window.from);
         if covers || holds {
             found = Some(found.map_or(i..i + 1, |run| run.start..i + 1));

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 /// How much is kept; `None`: no such limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Limits {
-    /// Bytes of all segments on disk, the growing one included.
+    /// Bytes of the whole store on disk: segments, the growing one and snapshots.
     pub max_bytes: Option<u64>,
     /// Age of a segment's end, ns.
     pub max_age: Option<u64>,
@@ -58,6 +58,15 @@ pub struct Candidate {
     pub fixed: bool,
 }
 
+/// The disk as the decision sees it, bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Disk {
+    /// Free on the file system now.
+    pub free: u64,
+    /// Taken by snapshots: they count, but are never deleted.
+    pub snapshots: u64,
+}
+
 /// Why a segment goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
@@ -69,10 +78,10 @@ pub enum Reason {
     Free,
 }
 
-/// Which of `segments` (oldest first) have to go, and why. `free`: bytes free on the file system now.
-pub fn decide(limits: &Limits, clocks: &Clocks, free: u64, segments: &[Candidate]) -> Vec<(usize, Reason)> {
-    let mut total: u64 = segments.iter().map(|s| s.bytes).sum();
-    let mut free = free;
+/// Which of `segments` (oldest first) have to go, and why.
+pub fn decide(limits: &Limits, clocks: &Clocks, disk: Disk, segments: &[Candidate]) -> Vec<(usize, Reason)> {
+    let mut total = segments.iter().fold(disk.snapshots, |sum, s| sum.saturating_add(s.bytes));
+    let mut free = disk.free;
     let mut doomed = Vec::new();
     for (i, segment) in segments.iter().enumerate().filter(|(_, s)| !s.fixed) {
         let over_age = || Some(limits.max_age? < age(clocks, segment.ended.as_ref()?));
@@ -87,7 +96,7 @@ pub fn decide(limits: &Limits, clocks: &Clocks, free: u64, segments: &[Candidate
         } else {
             continue; // a younger one may still be over age: boots with a wrong wall clock are not in order
         };
-        total -= segment.bytes;
+        total = total.saturating_sub(segment.bytes);
         free = free.saturating_add(segment.bytes);
         doomed.push((i, reason));
     }
@@ -122,16 +131,17 @@ pub fn sweep(store: &Store, catalog: &mut Catalog, limits: &Limits, clocks: &Clo
         .segments()
         .iter()
         .map(|s| {
-            let ended = s.totals.as_ref().filter(|_| !s.name.part);
+            let ended = s.totals.as_ref().filter(|_| !s.is_growing());
             let ended = ended.map(|t| Ended { boot: t.boot, at: t.end, real: t.real_of(t.end) });
-            let candidate = Candidate { bytes: bytes_on_disk(&s.path), ended, fixed: s.name.part };
+            let candidate = Candidate { bytes: bytes_on_disk(&s.path), ended, fixed: s.is_growing() };
             (s.path.clone(), candidate)
         })
         .unzip();
     loop {
-        let free = store.disk_usage()?.free;
+        let usage = store.disk_usage()?;
+        let disk = Disk { free: usage.free, snapshots: usage.snapshots };
         let mut again = false;
-        for (i, reason) in decide(limits, clocks, free, &candidates) {
+        for (i, reason) in decide(limits, clocks, disk, &candidates) {
             let bytes = candidates[i].bytes;
             candidates[i].fixed = true;
             match fs::remove_file(&paths[i]) {
@@ -172,19 +182,21 @@ mod tests {
     #[test]
     fn case_64_size_takes_the_oldest_until_it_fits() {
         let limits = Limits { max_bytes: Some(955), ..Limits::default() };
-        let doomed = decide(&limits, &CLOCKS, 0, &hundred());
+        let doomed = decide(&limits, &CLOCKS, Disk::default(), &hundred());
         assert_eq!(doomed, (0..5).map(|i| (i, Reason::Size)).collect::<Vec<_>>());
         let none = Limits { max_bytes: Some(1000), ..Limits::default() };
-        assert_eq!(decide(&none, &CLOCKS, 0, &hundred()), []);
+        assert_eq!(decide(&none, &CLOCKS, Disk::default(), &hundred()), []);
+        let kept = Disk { free: 0, snapshots: 25 };
+        assert_eq!(decide(&none, &CLOCKS, kept, &hundred()).len(), 3, "snapshots count: 1025 - 3 × 10 ≤ 1000");
     }
 
     #[test]
     fn case_64_age_is_strict_and_free_space_counts_what_goes() {
         let limits = Limits { max_age: Some(97 * MIN), ..Limits::default() };
         // Ends at minutes 1 and 2 are 99 and 98 minutes old; minute 3 is exactly 97 and stays.
-        assert_eq!(decide(&limits, &CLOCKS, 0, &hundred()), [(0, Reason::Age), (1, Reason::Age)]);
+        assert_eq!(decide(&limits, &CLOCKS, Disk::default(), &hundred()), [(0, Reason::Age), (1, Reason::Age)]);
         let limits = Limits { min_free: Some(55), ..Limits::default() };
-        assert_eq!(decide(&limits, &CLOCKS, 30, &hundred()).len(), 3, "30 + 3 × 10 ≥ 55");
+        assert_eq!(decide(&limits, &CLOCKS, Disk { free: 30, snapshots: 0 }, &hundred()).len(), 3, "30 + 3 × 10 ≥ 55");
     }
 
     #[test]
@@ -192,11 +204,11 @@ mod tests {
         let mut segments = hundred();
         segments[0].fixed = true;
         let limits = Limits { max_bytes: Some(20), ..Limits::default() };
-        let doomed = decide(&limits, &CLOCKS, 0, &segments);
+        let doomed = decide(&limits, &CLOCKS, Disk::default(), &segments);
         assert_eq!(doomed.len(), 98, "all but the stuck one and the growing one");
         assert!(doomed.iter().all(|d| d.0 != 0 && d.0 != 99));
         let limits = Limits { max_bytes: Some(0), min_free: Some(u64::MAX), max_age: Some(0) };
-        assert!(decide(&limits, &CLOCKS, 0, &hundred()).iter().all(|d| d.0 != 99));
+        assert!(decide(&limits, &CLOCKS, Disk::default(), &hundred()).iter().all(|d| d.0 != 99));
     }
 
     #[test]
@@ -206,7 +218,7 @@ mod tests {
         for s in segments.iter_mut().filter_map(|s| s.ended.as_mut()) {
             s.real -= 48 * 60 * MIN; // the wall clock was a day and more behind when they were written
         }
-        assert_eq!(decide(&limits, &CLOCKS, 0, &segments), []);
+        assert_eq!(decide(&limits, &CLOCKS, Disk::default(), &segments), []);
     }
 
     #[test]

@@ -187,7 +187,7 @@ impl SegmentWriter {
     }
 
     /// Deletes the unfinished file.
-    pub(super) fn discard(&mut self) {
+    pub fn discard(&mut self) {
         if !self.finished {
             // Nothing can be done about a failure, and recovery deletes it at the next start.
             let _ = fs::remove_file(&self.path);
@@ -314,5 +314,137 @@ pub(super) fn claim(file: File, path: &Path) -> Result<Option<Flock<File>>, Stor
         Ok(file) => Ok(Some(file)),
         Err((_, nix::Error::EWOULDBLOCK)) => Ok(None),
         Err((_, e)) => Err(StoreError::io("lock", path, e.into())),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::super::frame::FrameCompressor;
+    use super::super::index::{FrameKind, LossCount};
+    use super::super::reader::SegmentReader;
+    use super::super::scan::Unprobed;
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicI64, Ordering};
+
+    /// A disk that fails with `errno` once `left` more bytes were written; writes what still fits, as a real one does.
+    struct Failing {
+        file: File,
+        left: Arc<AtomicI64>,
+        errno: i32,
+        sync_errno: Option<i32>,
+    }
+
+    impl Disk for Failing {
+        fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+            let left = self.left.load(Ordering::Relaxed);
+            if left == 0 {
+                return Err(io::Error::from_raw_os_error(self.errno));
+            }
+            let n = bytes.len().min(usize::try_from(left).unwrap());
+            self.left.fetch_sub(n as i64, Ordering::Relaxed);
+            FileExt::write_at(&self.file, &bytes[..n], offset)
+        }
+        fn cut(&self, len: u64) -> io::Result<()> {
+            self.file.set_len(len)
+        }
+        fn sync(&self) -> io::Result<()> {
+            self.sync_errno.map_or(Ok(()), |e| Err(io::Error::from_raw_os_error(e)))
+        }
+        fn share(&self) -> io::Result<File> {
+            self.file.try_clone()
+        }
+    }
+
+    fn on_failing(dir: &Path, errno: i32, sync_errno: Option<i32>) -> (SegmentWriter, Arc<AtomicI64>) {
+        let name = SegmentName::growing(0, 1);
+        let file = File::create_new(dir.join(name.to_string())).unwrap();
+        let left = Arc::new(AtomicI64::new(i64::MAX));
+        let disk = Failing { file, left: left.clone(), errno, sync_errno };
+        (SegmentWriter::on(Box::new(disk), dir, &name), left)
+    }
+
+    fn frame(text: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        FrameCompressor::new(1).unwrap().compress(text, &mut out).unwrap();
+        out
+    }
+
+    fn facts(events: u64, loss: Option<u64>) -> FrameFacts {
+        let loss = vec![(0, LossCount { known: loss.unwrap_or(0), unknown: loss.is_none() })];
+        FrameFacts { kind: FrameKind::Data, events: vec![(0, events)], loss, ..FrameFacts::default() }
+    }
+
+    #[test]
+    fn case_62_a_full_disk_cuts_back_to_the_last_frame_and_recording_goes_on() {
+        for errno in [libc::ENOSPC, libc::EDQUOT, libc::EIO] {
+            let tmp = tempfile::tempdir().unwrap();
+            let (mut w, left) = on_failing(tmp.path(), errno, None);
+            w.write_frame(&frame(b"one"), 3, facts(1, Some(0))).unwrap();
+            let whole = w.bytes();
+            left.store(7, Ordering::Relaxed); // seven bytes of the next frame still fit
+            let error = w.write_frame(&frame(b"two"), 3, facts(1, Some(0))).unwrap_err();
+            assert_eq!(error.is_full(), errno != libc::EIO, "{error}");
+            assert_eq!(fs::metadata(w.path()).unwrap().len(), whole, "cut back");
+            assert!(w.finish(Totals::default(), Summary::default()).is_err(), "no room for a footer either");
+            assert_eq!(fs::metadata(w.path()).unwrap().len(), whole, "and still whole");
+            left.store(i64::MAX, Ordering::Relaxed); // space returns
+            w.write_frame(&frame(b"three"), 5, facts(2, None)).unwrap();
+            let done = w.finish(Totals::default(), Summary::default()).unwrap();
+            let mut reader = SegmentReader::open_with(&done.path, &mut Unprobed).unwrap();
+            let mut packets = Vec::new();
+            reader.read_frame(1, &mut packets).unwrap();
+            assert_eq!((packets.as_slice(), reader.frames().len(), reader.damage()), (&b"three"[..], 2, None));
+            let totals = reader.totals();
+            assert_eq!((totals.events, totals.loss), (3, LossCount { known: 0, unknown: true }));
+            assert_eq!(totals.sequence, 1);
+        }
+    }
+
+    #[test]
+    fn a_failing_fsync_leaves_a_whole_part_that_can_be_finished_later() {
+        let tmp = tempfile::tempdir().unwrap();
+        let (mut w, _) = on_failing(tmp.path(), libc::EIO, Some(libc::EIO));
+        w.write_frame(&frame(b"one"), 3, facts(1, Some(0))).unwrap();
+        let whole = w.bytes();
+        assert!(w.finish(Totals::default(), Summary::default()).is_err());
+        assert_eq!(fs::metadata(w.path()).unwrap().len(), whole);
+        assert!(w.path().to_string_lossy().ends_with(".part"));
+    }
+
+    #[test]
+    fn a_finished_file_has_its_name_and_rights_and_finishing_twice_is_once() {
+        let tmp = tempfile::tempdir().unwrap();
+        let store = Store::create(tmp.path()).unwrap();
+        let mut w = SegmentWriter::create(&store, 1_796_039_700_000_000_000).unwrap();
+        w.write_frame(&frame(b"one"), 3, facts(1, Some(0))).unwrap();
+        w.syncer().unwrap().sync().unwrap();
+        let done = w.finish(Totals::default(), Summary::default()).unwrap();
+        assert_eq!(done, w.finish(Totals::default(), Summary::default()).unwrap());
+        assert_eq!(done.path.file_name().unwrap(), "20261130T115500Z-000001.pftrace.zst");
+        let meta = fs::metadata(&done.path).unwrap();
+        assert_eq!(meta.permissions().mode() & 0o777 & !0o640, 0);
+        assert_eq!(meta.len(), done.bytes);
+        assert_eq!(zstd::stream::decode_all(File::open(&done.path).unwrap()).unwrap(), b"one", "as zstd -dc sees it");
+    }
+
+    #[test]
+    fn case_56_names_do_not_collide_when_the_wall_clock_goes_back() {
+        let tmp = tempfile::tempdir().unwrap();
+        let store = Store::create(tmp.path()).unwrap();
+        let hour = 3_600_000_000_000u64;
+        let walls = [100 * hour, 99 * hour, 100 * hour, 124 * hour, 100 * hour];
+        let paths: Vec<PathBuf> = walls
+            .iter()
+            .map(|&real| {
+                let mut w = SegmentWriter::create(&store, real).unwrap();
+                w.write_frame(&frame(b"x"), 1, facts(1, Some(0))).unwrap();
+                w.finish(Totals::default(), Summary::default()).unwrap().path
+            })
+            .collect();
+        let listed: Vec<PathBuf> = store.segments().unwrap().into_iter().map(|f| f.path).collect();
+        assert_eq!(listed, paths, "in the order of recording, whatever the wall clock said");
     }
 }
