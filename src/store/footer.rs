@@ -526,12 +526,12 @@ mod tests {
             let mut bytes = encode(&footer, 710);
             let at = at.index(bytes.len());
             bytes[at] ^= 1 << bit;
-            if let Tail::Footer(locator) = Locator::read(&bytes) {
-                if let Ok(read) = locator.footer(&bytes) {
-                    // Only the minor version and the magic's high bytes are not under a checksum.
-                    prop_assert_eq!(read.frames, footer.frames);
-                    prop_assert_eq!(read.summary, footer.summary);
-                }
+            if let Tail::Footer(locator) = Locator::read(&bytes)
+                && let Ok(read) = locator.footer(&bytes)
+            {
+                // Only the minor version and the magic's high bytes are not under a checksum.
+                prop_assert_eq!(read.frames, footer.frames);
+                prop_assert_eq!(read.summary, footer.summary);
             }
         }
 

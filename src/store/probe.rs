@@ -173,7 +173,6 @@ impl Found {
     }
 
     /// The first word counts: segments joined by `cat` begin with the first one's head.
-
     fn metadata(&mut self, key: &[u8], value: &[u8]) {
         let text = String::from_utf8_lossy(value);
         match key {
