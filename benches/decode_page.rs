@@ -6,7 +6,7 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use dashcam::kernel::format::EventFormat;
+use dashcam::kernel::format::{EventFormat, Field, Number};
 use dashcam::kernel::page::PageLayout;
 use dashcam::kernel::records::{Cursor, Step};
 use dashcam::kernel::testing::{Kernel, PageWriter, SwitchRecord, WakingRecord};
@@ -56,23 +56,37 @@ fn walk(page: &Page) -> u64 {
     sum
 }
 
-fn fields(page: &Page, switch: &EventFormat, waking: &EventFormat) -> u64 {
-    let get = |format: &EventFormat, name: &str| format.field(name).unwrap().clone();
-    let (state, next_pid, next_prio, next_comm) =
-        (get(switch, "prev_state"), get(switch, "next_pid"), get(switch, "next_prio"), get(switch, "next_comm"));
-    let (pid, prio, target, comm) =
-        (get(waking, "pid"), get(waking, "prio"), get(waking, "target_cpu"), get(waking, "comm"));
+/// The places that compact_sched needs: three numbers and a name of each of the two events.
+struct Places {
+    switch: u16,
+    numbers: [[Number; 3]; 2],
+    names: [Field; 2],
+}
+
+impl Places {
+    fn of(switch: &EventFormat, waking: &EventFormat) -> Places {
+        let number = |format: &EventFormat, name| format.field(name).and_then(Field::number).unwrap();
+        Places {
+            switch: switch.id,
+            numbers: [
+                ["prev_state", "next_pid", "next_prio"].map(|name| number(switch, name)),
+                ["pid", "prio", "target_cpu"].map(|name| number(waking, name)),
+            ],
+            names: [switch.field("next_comm").unwrap().clone(), waking.field("comm").unwrap().clone()],
+        }
+    }
+}
+
+fn fields(page: &Page, places: &Places) -> u64 {
     let mut cursor = Cursor::open(&page.layout, &page.bytes).unwrap();
     let mut sum = 0_u64;
     while let Step::Record(record) = cursor.next_before(&page.bytes, u64::MAX) {
-        let d = record.data;
-        let (numbers, name) = if record.id() == switch.id {
-            ([state.u64(d), next_pid.u64(d), next_prio.u64(d)], next_comm.string(d))
-        } else {
-            ([pid.u64(d), prio.u64(d), target.u64(d)], comm.string(d))
-        };
-        sum = numbers.iter().flatten().fold(sum.wrapping_add(record.ts), |a, n| a.wrapping_add(*n));
-        sum = sum.wrapping_add(name.map_or(0, |n| n.len() as u64));
+        let which = usize::from(record.id() != places.switch);
+        sum = sum.wrapping_add(record.ts);
+        for number in &places.numbers[which] {
+            sum = sum.wrapping_add(number.u64(record.data).unwrap_or(0));
+        }
+        sum = sum.wrapping_add(places.names[which].string(record.data).map_or(0, |name| name.len() as u64));
     }
     sum
 }
@@ -80,14 +94,13 @@ fn fields(page: &Page, switch: &EventFormat, waking: &EventFormat) -> u64 {
 fn decode_page(c: &mut Criterion) {
     let switch = EventFormat::parse(Kernel::V6_18.sched_switch()).unwrap();
     let waking = EventFormat::parse(Kernel::V6_18.sched_waking()).unwrap();
+    let places = Places::of(&switch, &waking);
     let mut group = c.benchmark_group("decode_page");
     for size in [4096, 65536] {
         let page = page(size, &switch, &waking);
         group.throughput(Throughput::Elements(page.events));
         group.bench_function(BenchmarkId::new("walk", size), |b| b.iter(|| walk(black_box(&page))));
-        group.bench_function(BenchmarkId::new("fields", size), |b| {
-            b.iter(|| fields(black_box(&page), &switch, &waking))
-        });
+        group.bench_function(BenchmarkId::new("fields", size), |b| b.iter(|| fields(black_box(&page), &places)));
     }
     group.finish();
 }

@@ -119,16 +119,76 @@ impl Field {
     #[inline]
     pub fn string<'r>(&self, record: &'r [u8]) -> Option<&'r [u8]> {
         let bytes = self.bytes(record)?;
-        Some(match bytes.iter().position(|b| *b == 0) {
-            Some(end) => &bytes[..end],
-            None => bytes,
-        })
+        Some(&bytes[..text_len(bytes)])
+    }
+
+    /// The field for fast reading in a loop; `None` unless it is a number of 1, 2, 4 or 8 bytes.
+    pub fn number(&self) -> Option<Number> {
+        let end = self.offset.checked_add(self.size)?;
+        if self.kind != FieldKind::Scalar || !matches!(self.size, 1 | 2 | 4 | 8) {
+            return None;
+        }
+        let start = end.saturating_sub(8);
+        let behind = 8 * (start + 8 - end) as u32;
+        Some(Number { start, drop: behind, keep: 64 - 8 * self.size as u32 })
     }
 
     /// True for arrays of `char` in any form: the field is text.
     pub fn is_text(&self) -> bool {
         let element = self.type_text.trim_start_matches("__data_loc ").trim_start_matches("__rel_loc ");
         self.kind != FieldKind::Scalar && matches!(element.trim_end_matches("[]").trim(), "char" | "const char")
+    }
+}
+
+/// Bytes in front of the first NUL. Thread names, 16 bytes in nearly every record, are searched as one word.
+#[inline]
+fn text_len(bytes: &[u8]) -> usize {
+    const ONES: u128 = u128::MAX / 255;
+    match <[u8; 16]>::try_from(bytes) {
+        Ok(comm) => {
+            let word = u128::from_le_bytes(comm);
+            // Bit 7 of each zero byte; above the lowest it may be wrong, but that one is what counts.
+            let zeros = word.wrapping_sub(ONES) & !word & (ONES << 7);
+            (zeros.trailing_zeros() / 8) as usize
+        }
+        Err(_) => bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len()),
+    }
+}
+
+/// A number's place, made for the capture path: one bounds check and two shifts, whatever its size.
+///
+/// Reads the eight bytes that end where the field ends, so that a record's last field needs no special case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Number {
+    start: usize,
+    /// Bits of the eight bytes that lie behind the field (fields within the first eight bytes only).
+    drop: u32,
+    /// 64 less the field's bits.
+    keep: u32,
+}
+
+impl Number {
+    #[inline]
+    fn raw(&self, record: &[u8]) -> Option<u64> {
+        let bytes: [u8; 8] = *record.get(self.start..)?.first_chunk()?;
+        // Aligned to the top: on little-endian machines what lies behind is above, on big-endian ones below.
+        Some(if cfg!(target_endian = "little") {
+            u64::from_le_bytes(bytes) << self.drop
+        } else {
+            u64::from_be_bytes(bytes) >> self.drop << self.keep
+        })
+    }
+
+    /// Unsigned.
+    #[inline]
+    pub fn u64(&self, record: &[u8]) -> Option<u64> {
+        Some(self.raw(record)? >> self.keep)
+    }
+
+    /// Sign-extended from the field's size.
+    #[inline]
+    pub fn i64(&self, record: &[u8]) -> Option<i64> {
+        Some(self.raw(record)? as i64 >> self.keep)
     }
 }
 
@@ -326,6 +386,21 @@ mod tests {
     }
 
     #[test]
+    fn names_end_at_the_first_nul() {
+        for (bytes, len) in [
+            (&b"kworker/0:1\0\0\0\0\0"[..], 11),
+            (b"\0swapper\0\0\0\0\0\0\0\0", 0),
+            (b"fifteen-bytes-x\0", 15),
+            (b"sixteen-bytes-xx", 16),
+            (b"\x01\x80\x81\xff\0\x01\0\x01\0\x01\0\x01\0\x01\0\x01", 4),
+            (b"\x01\x01\0", 2),
+            (b"", 0),
+        ] {
+            assert_eq!(text_len(bytes), len, "{bytes:?}");
+        }
+    }
+
+    #[test]
     fn every_fixture_parses() {
         let folder = format!("{}/tests/fixtures/kernels", env!("CARGO_MANIFEST_DIR"));
         let mut parsed = 0;
@@ -361,6 +436,17 @@ mod tests {
                 }
                 let _ = format.min_size();
             }
+        }
+
+        #[test]
+        fn a_number_reads_as_its_field(
+            offset in 0_usize..40, size in prop::sample::select(vec![1_usize, 2, 4, 8]), record in prop::collection::vec(any::<u8>(), 8..48),
+        ) {
+            let kind = FieldKind::Scalar;
+            let field = Field { name: "f".into(), type_text: "x".into(), offset, size, signed: false, kind };
+            let number = field.number().unwrap();
+            prop_assert_eq!(number.u64(&record), field.u64(&record));
+            prop_assert_eq!(number.i64(&record), field.i64(&record));
         }
 
         #[test]
