@@ -1,10 +1,9 @@
 //! What types cannot say: bounds, and values that must agree with one another.
 
 use super::schema::{Config, Limit, Trigger, wrong_word};
+use crate::kernel::events;
+use crate::kernel::instance::NAME_PREFIX;
 use crate::units::{Bytes, Share, Span};
-
-/// Categories of events that `capture.events` may name, besides `group/name`.
-const CATEGORIES: &[&str] = &["sched", "freq", "idle", "irq", "io", "mem", "mark", "syscall"];
 
 /// Every mistake: the dotted keys it is about, the first of which it is told of, and what is wrong with what is allowed.
 pub(super) fn check(c: &Config) -> Vec<(Vec<String>, String)> {
@@ -52,19 +51,20 @@ fn store(c: &Config, out: &mut Found) {
 
 fn capture(c: &Config, out: &mut Found) {
     let k = &c.capture;
-    let plain = |ch: char| ch.is_ascii_alphanumeric() || matches!(ch, '_' | '-' | '.');
-    if k.instance.is_empty() || k.instance.len() > 64 || k.instance.starts_with('.') || !k.instance.chars().all(plain) {
-        let what = "an instance's name has 1 to 64 letters, digits, _, - or . and does not begin with a dot";
-        out.add("capture.instance", what.into());
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
+    let name = &k.instance;
+    if !name.starts_with(NAME_PREFIX) || name.len() > 64 || !name.bytes().all(plain) {
+        let what =
+            "begins with \"dashcam\" (a left-over of that name is removed), then letters, digits, - or _; 64 at most";
+        out.add("capture.instance", format!("an instance's name {what}"));
     }
     if k.events.is_empty() {
         out.add("capture.events", "it is empty: nothing would be recorded".into());
     }
     for (i, event) in k.events.iter().enumerate() {
-        let single = event.split_once('/').is_some_and(|(g, n)| !g.is_empty() && !n.is_empty() && !n.contains('/'));
-        let clean = event.chars().all(|ch| plain(ch) || ch == '/') && !event.contains("..");
-        if !(CATEGORIES.contains(&event.as_str()) || single && clean) {
-            let what = wrong_word(event, "category of events or \"group/name\"", CATEGORIES);
+        if events::expand(std::slice::from_ref(event)).is_err() {
+            let categories: Vec<&str> = events::CATEGORIES.iter().map(|(name, _)| *name).collect();
+            let what = wrong_word(event, "category of events or \"group/name\"", &categories);
             out.add(&format!("capture.events.{i}"), what);
         }
     }

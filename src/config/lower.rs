@@ -1,6 +1,9 @@
 //! The configuration in each lower layer's own words.
 
+use std::path::PathBuf;
+
 use super::schema::{BlockedStacks, Config, Limit, Trigger};
+use crate::kernel::{doctor, instance};
 use crate::recorder::settings;
 
 impl Config {
@@ -34,6 +37,22 @@ impl Config {
                 sources: self.counters.sources.iter().map(|s| s.word().to_string()).collect(),
             },
             triggers: self.triggers.iter().map(trigger).collect(),
+        }
+    }
+
+    /// What `doctor` compares the machine with: a store at `store`, recorded so far at `bytes_per_s`.
+    pub fn doctor(&self, store: PathBuf, bytes_per_s: Option<f64>) -> doctor::Wanted {
+        doctor::Wanted {
+            tracefs: None,
+            events: self.capture.events.clone(),
+            buffer_total: self.capture.buffer_total.0,
+            buffer_ram_share: self.capture.buffer_ram_share.0,
+            sub_buffer: instance::Settings::default().sub_buffer,
+            store,
+            keep_time: self.store.keep_time.0,
+            keep_bytes: self.store.keep_bytes.0,
+            keep_free: self.store.keep_free.0,
+            bytes_per_s,
         }
     }
 }

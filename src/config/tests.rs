@@ -101,11 +101,11 @@ fn a_partial_file_changes_only_what_it_says() {
 
 #[test]
 fn later_files_win_and_lists_are_replaced() {
-    let a = source("[capture]\nevents = [\"sched\"]\ninstance = \"a\"\n");
+    let a = source("[capture]\nevents = [\"sched\"]\ninstance = \"dashcam-a\"\n");
     let b = source("[capture]\nevents = [\"irq\"]\n");
     let c = load_sources(&[a, b]).unwrap();
     assert_eq!(c.capture.events, ["irq"]);
-    assert_eq!(c.capture.instance, "a");
+    assert_eq!(c.capture.instance, "dashcam-a");
 }
 
 #[test]
@@ -125,6 +125,14 @@ fn triggers_become_the_recorder_s() {
     let t = c.unwrap().recorder().triggers;
     assert_eq!((t[0].above, t[0].label.as_str(), t[0].cooldown.as_secs()), (50e6, "run_queue_latency", 600));
     assert_eq!((t[1].above, t[1].label.as_str(), t[1].last), (20.0, "x", None));
+}
+
+#[test]
+fn doctor_is_asked_what_the_recorder_is_told() {
+    let c = with("[store]\nkeep_bytes = \"1 GiB\"\n[capture]\nevents = [\"irq\"]\n").unwrap();
+    let d = c.doctor("/x".into(), Some(7.0));
+    assert_eq!((d.keep_bytes, d.events, d.bytes_per_s), (1 << 30, vec!["irq".to_string()], Some(7.0)));
+    assert_eq!((d.buffer_total, d.keep_free), (64 << 20, 0.05));
 }
 
 #[test]

@@ -8,6 +8,7 @@ pub mod budget;
 pub mod controls;
 pub mod counters;
 pub mod cpu_reader;
+pub mod doctor;
 pub mod events;
 pub mod format;
 pub mod instance;

@@ -24,12 +24,6 @@ pub(super) fn meminfo(text: &str, out: &mut Vec<Sample>) {
     }
 }
 
-/// Total memory in bytes, from the same text.
-pub(crate) fn memory_total(text: &str) -> Option<u64> {
-    let rest = text.lines().find_map(|l| l.strip_prefix("MemTotal:"))?;
-    rest.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
-}
-
 /// `some avg10=10.14 avg60=18.10 avg300=12.72 total=87042527`: averages are percent, the total is µs.
 pub(super) fn pressure(what: &str, text: &str, out: &mut Vec<Sample>) {
     for line in text.lines() {
