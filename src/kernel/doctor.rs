@@ -113,8 +113,8 @@ impl Host {
             proc: Proc::system(),
             capabilities: effective_capabilities(),
             disk: stat.map(|s| Disk {
-                total: (s.blocks() as u64).saturating_mul(s.fragment_size() as u64),
-                free: (s.blocks_available() as u64).saturating_mul(s.fragment_size() as u64),
+                total: s.blocks().saturating_mul(s.fragment_size()),
+                free: s.blocks_available().saturating_mul(s.fragment_size()),
             }),
             store_writable: writable(exists),
             perf: Box::new(SystemPerf),
