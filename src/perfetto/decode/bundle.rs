@@ -86,13 +86,15 @@ impl Decoder {
             scratch.full.sort_by_key(|e| e.ts);
         }
         let memory = self.cpus.entry(parts.cpu).or_default();
+        memory.sequence = context.sequence;
+        let packets_lost = std::mem::take(&mut memory.lost);
         let merge = Merge {
             cpu: parts.cpu,
             offset: offset.unwrap_or(0),
             layout: self.layout,
             table: &scratch.table,
             full: &scratch.full,
-            lost: parts.lost && !told_loss,
+            lost: (parts.lost && !told_loss) || packets_lost,
         };
         let merged = merge.run(&parts.compact, memory, sink);
         parsed.and(merged)

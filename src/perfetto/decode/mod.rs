@@ -39,6 +39,8 @@ pub enum DecodeError {
 }
 
 /// Turns packets into items. One decoder per trace: it remembers clocks, kernel symbols and who runs on each CPU.
+///
+/// All calls of one decoder take the same [`NameTable`]: it keeps ids of that one.
 #[derive(Debug)]
 pub struct Decoder {
     offset: u64,
@@ -59,6 +61,9 @@ pub struct Decoder {
 struct CpuMemory {
     running: Option<Tid>,
     last_ts: u64,
+    /// The packet sequence its bundles come on, and whether that lost packets since the last of them.
+    sequence: u32,
+    lost: bool,
 }
 
 impl Default for Decoder {

@@ -32,6 +32,8 @@ struct Parts<'a> {
     sequence: u32,
     flags: u64,
     incremental_state_cleared: bool,
+    packets_dropped: bool,
+    first_on_sequence: bool,
 }
 
 impl<'a> Parts<'a> {
@@ -67,7 +69,9 @@ impl<'a> Parts<'a> {
             10 => self.sequence = value as u32,
             13 => self.flags = value,
             41 => self.incremental_state_cleared = value != 0,
+            42 => self.packets_dropped = value != 0,
             58 => self.clock_id = value as u32,
+            87 => self.first_on_sequence = value != 0,
             _ => {}
         }
     }
@@ -119,6 +123,11 @@ impl Decoder {
         let context = Context { offset, sequence: parts.sequence, ts, escaped };
         if parts.flags & 1 != 0 || parts.incremental_state_cleared {
             self.symbols.retain(|(sequence, _), _| *sequence != parts.sequence);
+        }
+        // Perfetto's buffers dropped packets of this sequence: which CPUs' bundles were among them it does not say.
+        if parts.packets_dropped && !parts.first_on_sequence {
+            let of_sequence = |m: &&mut super::CpuMemory| m.sequence == parts.sequence;
+            self.cpus.values_mut().filter(of_sequence).for_each(|m| m.lost = true);
         }
         let told = self.parts(&parts, extension.as_ref(), context, names, sink);
         if let Err(e) = told {

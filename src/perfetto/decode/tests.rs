@@ -276,6 +276,31 @@ fn a_loss_without_events_is_told_too() {
 }
 
 #[test]
+fn packets_that_perfetto_dropped_are_a_loss_on_every_cpu_of_the_sequence() {
+    let bundle = |cpu: u32, sequence: u64, ts: u64, extra: &[(u32, u64)]| {
+        let (mut bundle, mut event, mut packet) = (Vec::new(), Vec::new(), Vec::new());
+        put_uint(&mut event, 1, ts);
+        put_bytes(&mut event, 24, &[8, 1]);
+        put_uint(&mut bundle, 1, u64::from(cpu));
+        put_bytes(&mut bundle, 2, &event);
+        put_bytes(&mut packet, 1, &bundle);
+        put_uint(&mut packet, 10, sequence);
+        extra.iter().for_each(|&(field, value)| put_uint(&mut packet, field, value));
+        framed(&packet)
+    };
+    let mut out = bundle(0, 2, 10, &[(42, 1), (87, 1)]);
+    out.extend(bundle(1, 2, 11, &[]));
+    out.extend(bundle(2, 3, 12, &[]));
+    out.extend(bundle(0, 2, 20, &[(42, 1)]));
+    out.extend(bundle(1, 2, 21, &[]));
+    out.extend(bundle(2, 3, 22, &[]));
+    out.extend(bundle(0, 2, 30, &[]));
+    let losses: Vec<Item> = whole(&out).0.into_iter().filter(|i| matches!(i, Item::Loss(_))).collect();
+    let loss = |cpu, from, to| Item::Loss(Loss { cpu, from, to, count: None });
+    assert_eq!(losses, [loss(0, 10, 20), loss(1, 11, 21)]);
+}
+
+#[test]
 fn case_66_cut_at_every_byte_gives_all_whole_packets_and_the_offset() {
     let mut out = Vec::new();
     let mut ends = vec![0];

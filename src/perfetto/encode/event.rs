@@ -215,3 +215,88 @@ fn device_number(kernel: u64) -> u64 {
     let (major, minor) = (kernel >> 20 & 0xfff, kernel & 0xf_ffff);
     major << 8 | (minor & 0xfff00) << 12 | minor & 0xff
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn format(name: &str, offset: usize, size: usize, kind: FieldKind) -> FieldFormat {
+        FieldFormat { name: name.into(), offset, size, signed: true, kind }
+    }
+
+    #[test]
+    fn known_events_take_the_fields_their_message_has_and_no_others() {
+        let fields = [
+            format("comm", 0, 4, FieldKind::DataLoc),
+            format("pid", 4, 4, FieldKind::Integer),
+            format("group_dead", 8, 1, FieldKind::Integer),
+            format("prio", 9, 2, FieldKind::Text),
+        ];
+        let encoder = EventEncoder::new("sched", "sched_process_exit", &fields);
+        let mut record = (11u32 | 3 << 16).to_ne_bytes().to_vec();
+        record.extend((-5i32).to_ne_bytes());
+        record.extend(b"\x01zzcat");
+        let mut out = Vec::new();
+        assert!(!encoder.encode(&record, &mut out));
+        // comm = 1, pid = 2 sign-extended; `prio` is text here, which its message cannot hold.
+        assert_eq!(out, [10, 3, b'c', b'a', b't', 16, 0xfb, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1]);
+        assert_eq!(encoder.field(), 238);
+    }
+
+    #[test]
+    fn integers_of_every_width_keep_their_sign() {
+        for (bytes, signed, value) in [
+            (&[0xfe][..], true, -2i64 as u64),
+            (&[0xfe], false, 0xfe),
+            (&(-3i16).to_ne_bytes(), true, -3i64 as u64),
+            (&u64::MAX.to_ne_bytes(), false, u64::MAX),
+            (&[], true, 0),
+        ] {
+            assert_eq!(integer(bytes, signed), value);
+        }
+        assert_eq!(device_number(254 << 20), 65_024, "vda as the fixture's block events have it");
+        assert_eq!(device_number(259 << 20 | 300), 259 << 8 | 0x100 << 12 | 44);
+    }
+
+    fn any_field() -> impl Strategy<Value = FieldFormat> {
+        let kind = prop_oneof![
+            Just(FieldKind::Integer),
+            Just(FieldKind::Device),
+            (0usize..20).prop_map(FieldKind::Integers),
+            Just(FieldKind::Text),
+            Just(FieldKind::DataLoc),
+            Just(FieldKind::RelLoc),
+            Just(FieldKind::Tail),
+        ];
+        let place = prop_oneof![0usize..64, any::<usize>()];
+        (place.clone(), place, any::<bool>(), kind).prop_map(|(offset, size, signed, kind)| FieldFormat {
+            name: "f".into(),
+            offset,
+            size,
+            signed,
+            kind,
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn any_format_on_any_record_makes_a_message(
+            fields in prop::collection::vec(any_field(), 0..6),
+            record in prop::collection::vec(any::<u8>(), 0..80),
+        ) {
+            let mut out = Vec::new();
+            EventEncoder::new("any", "thing", &fields).encode(&record, &mut out);
+            let mut message = wire::Fields::new(&out);
+            while let Some((number, value)) = message.next().map_err(|e| TestCaseError::fail(e.what))? {
+                let mut field = wire::Fields::new(if number == 2 { value.bytes() } else { &[] });
+                let mut numbers = Vec::new();
+                while let Some((number, value)) = field.next().map_err(|e| TestCaseError::fail(e.what))? {
+                    prop_assert!(std::str::from_utf8(value.bytes()).is_ok());
+                    numbers.push(number);
+                }
+                prop_assert!(number == 1 || matches!(numbers[..], [1, 3..=5]), "{numbers:?}");
+            }
+        }
+    }
+}
