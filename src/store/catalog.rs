@@ -17,7 +17,7 @@ use crate::time::ClockMap;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// Segments of a recorder that runs on touch one another; a shorter hole than this is its own rounding.
@@ -44,6 +44,16 @@ impl Entry {
     /// Still growing (or left by a dead recorder).
     pub fn is_growing(&self) -> bool {
         self.name.part
+    }
+
+    /// Any single file, wherever it lies and whatever its name.
+    pub fn of_file(path: &Path) -> Result<Self, StoreError> {
+        let meta = fs::metadata(path).map_err(|e| StoreError::io("open", path, e))?;
+        let text = path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
+        let part = text.ends_with(".part");
+        let foreign = SegmentName { start: 0, sequence: 0, label: None, part };
+        let name = SegmentName::parse(text).unwrap_or(foreign);
+        Ok(read_entry(StoredFile { path: path.to_owned(), name }, meta.len(), meta.modified().ok()))
     }
 
     fn boot(&self) -> Option<BootId> {
