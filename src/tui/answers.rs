@@ -8,7 +8,8 @@ use crate::names::NameId;
 use crate::sched::fold::Utid;
 pub use crate::sched::model::SearchFor;
 use crate::sched::summary::{CpuDetail, Link, Overview, Span, SpanDetail, ThreadDetail, TrackId, WaitedOn, Window};
-use crate::time::ClockPair;
+use crate::time::ClockMap;
+use std::sync::Arc;
 
 /// By what threads are put together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -139,6 +140,11 @@ pub enum Ask {
         /// The range to rank over.
         within: Window,
     },
+    /// The raw events of a stretch.
+    Events {
+        /// Which.
+        within: Window,
+    },
     /// The same thread metrics over two windows.
     Compare {
         /// Usually the bad one.
@@ -153,6 +159,8 @@ pub enum Ask {
 pub struct Question {
     /// Number, rising.
     pub id: u64,
+    /// Whose thread numbers it speaks of (`Labels::generation`).
+    pub generation: u64,
     /// What.
     pub ask: Ask,
 }
@@ -192,11 +200,10 @@ pub struct Slice {
     pub detail: SpanDetail,
     /// Cgroup path.
     pub cgroup: NameId,
-    /// Kernel stack, innermost first, when recorded.
-    pub stack: Vec<NameId>,
-    /// Raw events around it: when, CPU, text.
-    pub events: Vec<(u64, u32, Box<str>)>,
 }
+
+/// A raw event: when, on which CPU, and what, in the words of the trace.
+pub type RawEvent = (u64, u32, Box<str>);
 
 /// One row of a comparison; shares 0..=1, durations ns, `None` where the thread was not there.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -228,12 +235,13 @@ pub enum Reply {
     /// The chain, and over the window on view what the thread spent its waiting on.
     Chain(Vec<Link>, Box<WaitedOn>),
     Compare(Window, Window, Vec<CompareRow>),
+    Events(Vec<RawEvent>),
     /// It could not be answered; in words.
     Failed(Box<str>),
 }
 
 /// An answer with what the screens need beside it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Answer {
     /// Number of the question.
     pub id: u64,
@@ -243,8 +251,8 @@ pub struct Answer {
     pub labels: NewLabels,
     /// What the source holds by now.
     pub extent: Window,
-    /// Clock readings that are new.
-    pub clocks: Vec<ClockPair>,
+    /// Boot clock to wall clock.
+    pub clocks: Arc<ClockMap>,
 }
 
 /// What the header says about recording.

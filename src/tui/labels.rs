@@ -50,6 +50,8 @@ impl ThreadLabel {
 pub struct NewLabels {
     /// Ids were given out anew (another trace was loaded): forget everything before.
     pub reset: bool,
+    /// Whose ids these are.
+    pub generation: u64,
     /// Interned names, made safe.
     pub names: Vec<(NameId, Box<str>)>,
     /// Threads.
@@ -61,6 +63,7 @@ pub struct NewLabels {
 /// All words known on the screen's side.
 #[derive(Debug, Clone, Default)]
 pub struct Labels {
+    generation: u64,
     names: FxHashMap<NameId, Box<str>>,
     threads: FxHashMap<Utid, ThreadLabel>,
     processes: FxHashMap<Upid, Box<str>>,
@@ -72,9 +75,20 @@ impl Labels {
         if new.reset {
             *self = Labels::default();
         }
+        self.generation = new.generation;
         self.names.extend(new.names);
         self.threads.extend(new.threads);
         self.processes.extend(new.processes);
+    }
+
+    /// Whose ids are understood.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// The thread with this kernel id, if one is known.
+    pub fn by_tid(&self, tid: Tid) -> Option<Utid> {
+        self.threads.iter().find(|(_, label)| label.tid == tid).map(|(utid, _)| *utid)
     }
 
     /// An interned text; empty when not known.

@@ -6,8 +6,14 @@
 
 pub mod actions;
 pub mod answers;
+pub mod app;
+mod asking;
 pub mod cursor;
 pub mod fuzzy;
+mod grouping;
+pub mod history;
+pub mod input;
+pub mod keeper;
 pub mod keymap;
 pub mod keys;
 pub mod labels;
@@ -17,6 +23,10 @@ pub mod prompt;
 pub mod render;
 pub mod screens;
 pub mod state;
+pub mod stored;
+pub mod terminal;
 pub mod theme;
 pub mod update;
 pub mod widgets;
+pub mod words;
+pub mod worker;

@@ -5,7 +5,7 @@
 
 use super::actions::{Action, Context};
 use super::answers::{
-    Answer, Ask, CompareRow, Deed, Done, Grouping, MarkRow, Question, RecorderView, SearchFor, SegmentRow, Slice,
+    Answer, Ask, CompareRow, Deed, Done, Grouping, MarkRow, Question, RawEvent, RecorderView, SearchFor, SegmentRow, Slice,
     SnapshotRow, StoreView, TimelineView, Tracks,
 };
 use super::cursor::Cursor;
@@ -18,9 +18,10 @@ use super::theme::{Depth, Theme};
 use crate::sched::fold::Utid;
 use crate::sched::summary::{CpuDetail, Link, Overview, ThreadDetail, WaitedOn, Window};
 use crate::time::{ClockMap, Digits, Zone};
+use std::sync::Arc;
 
 /// Something that happened.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub enum Msg {
     /// A key was pressed.
     Key(Key),
@@ -179,6 +180,8 @@ pub struct TimelineState {
     pub chain: Vec<Link>,
     /// What its thread spent its waiting on, over the window.
     pub waited_on: Option<Box<WaitedOn>>,
+    /// Raw events around the selection.
+    pub events: Vec<RawEvent>,
     /// Show the chain.
     pub show_chain: bool,
     /// Show the raw events.
@@ -275,7 +278,7 @@ pub struct State {
     /// What the source holds.
     pub extent: Window,
     /// Boot clock to wall clock.
-    pub clock: ClockMap,
+    pub clock: Arc<ClockMap>,
     /// Zone of all times on screen.
     pub zone: Zone,
     /// What the header says.
@@ -320,6 +323,8 @@ pub struct State {
     pub chain: Slot,
     /// A comparison that was asked for.
     pub comparison: Slot,
+    /// Raw events that were asked for.
+    pub events: Slot,
     /// Path of the last snapshot, for copying.
     pub last_path: Option<String>,
     /// Number of the next question.
@@ -357,7 +362,7 @@ impl State {
             cursor: start.cursor,
             has_live: start.has_live,
             extent: Window { from: 0, to: 0 },
-            clock: ClockMap::default(),
+            clock: Arc::default(),
             zone: start.zone,
             recorder: RecorderView::default(),
             labels: Labels::default(),
@@ -379,6 +384,7 @@ impl State {
                 slice: None,
                 chain: Vec::new(),
                 waited_on: None,
+                events: Vec::new(),
                 show_chain: false,
                 show_events: false,
                 search: None,
@@ -393,6 +399,7 @@ impl State {
             pick: Slot::default(),
             chain: Slot::default(),
             comparison: Slot::default(),
+            events: Slot::default(),
             last_path: None,
             next_id: 1,
         }

@@ -15,7 +15,8 @@ pub use lists::resort;
 
 use super::answers::{Ask, Deed, Question, When};
 use super::screens::{self, overview, timeline};
-use super::state::{Effect, Msg, Popup, Screen, State};
+use super::state::{Effect, Msg, Popup, Screen, Slot, State};
+use crate::sched::summary::Window;
 
 /// Changes the state; says what should be done.
 pub fn update(state: &mut State, msg: Msg) -> Vec<Effect> {
@@ -77,34 +78,28 @@ fn wanted(state: &State) -> Option<Ask> {
     }
 }
 
-/// Asks the screen's question when it changed, or when time went on under a live cursor. One is out at a time: a slow
-/// answer slows the screen's numbers down, never the keys.
+/// Asks the screen's question when it changed, or when time went on under a live cursor. A slow answer slows the
+/// screen's numbers down, never the keys.
 fn ask_for_the_screen(state: &mut State, tick: bool, out: &mut Vec<Effect>) {
-    if state.main.open.is_some() {
-        return;
-    }
     let Some(ask) = wanted(state) else { return };
-    let moved_on = tick && state.cursor().is_live();
+    let moved_on = tick && state.cursor().is_live() && state.main.open.is_none();
     if moved_on || state.main.asked.as_ref() != Some(&ask) {
-        let id = next_id(state);
-        state.main.asked = Some(ask.clone());
-        state.main.open = Some(id);
-        out.push(Effect::Ask(Question { id, ask }));
+        post(state, ask, |s| &mut s.main, out);
     }
 }
 
-fn next_id(state: &mut State) -> u64 {
+/// Sends a question; its answer will be known by the slot.
+fn post(state: &mut State, ask: Ask, slot: impl Fn(&mut State) -> &mut Slot, out: &mut Vec<Effect>) {
     let id = state.next_id;
     state.next_id += 1;
-    id
+    let generation = state.labels.generation();
+    *slot(state) = Slot { asked: Some(ask.clone()), open: Some(id) };
+    out.push(Effect::Ask(Question { id, generation, ask }));
 }
 
 /// Asks for a slice, a worst wait or a search hit; a later one replaces an earlier.
 fn ask_pick(state: &mut State, ask: Ask, out: &mut Vec<Effect>) {
-    let id = next_id(state);
-    state.pick.asked = Some(ask.clone());
-    state.pick.open = Some(id);
-    out.push(Effect::Ask(Question { id, ask }));
+    post(state, ask, |s| &mut s.pick, out);
 }
 
 /// Asks for the chain of the selected wait.
@@ -112,20 +107,24 @@ fn ask_chain(state: &mut State, out: &mut Vec<Effect>) {
     let Some(slice) = &state.timeline.slice else { return };
     let span = slice.detail.span;
     let ask = Ask::Chain { utid: span.utid, at: span.start, within: state.window() };
-    let id = next_id(state);
-    state.chain.asked = Some(ask.clone());
-    state.chain.open = Some(id);
-    out.push(Effect::Ask(Question { id, ask }));
+    post(state, ask, |s| &mut s.chain, out);
+}
+
+/// Asks for the raw events around the selection: a millisecond on both sides, or its length if that is less.
+fn ask_events(state: &mut State, out: &mut Vec<Effect>) {
+    let Some(slice) = &state.timeline.slice else { return };
+    let span = slice.detail.span;
+    let end = span.end.unwrap_or(state.extent.to);
+    let room = end.saturating_sub(span.start).clamp(10_000, 1_000_000);
+    let within = Window { from: span.start.saturating_sub(room), to: end.saturating_add(room) };
+    state.timeline.events.clear();
+    post(state, Ask::Events { within }, |s| &mut s.events, out);
 }
 
 /// Asks for the comparison of the two windows taken.
 fn ask_comparison(state: &mut State, out: &mut Vec<Effect>) {
     let [Some(a), Some(b)] = state.compare else { return };
-    let id = next_id(state);
-    let ask = Ask::Compare { a, b };
-    state.comparison.asked = Some(ask.clone());
-    state.comparison.open = Some(id);
-    out.push(Effect::Ask(Question { id, ask }));
+    post(state, Ask::Compare { a, b }, |s| &mut s.comparison, out);
 }
 
 /// Asks the keeper for the store's time line as the segments screen wants it.

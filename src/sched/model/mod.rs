@@ -14,7 +14,7 @@ mod search;
 mod timeline;
 mod waits;
 
-pub use search::{Hit, SearchFor};
+pub use search::{Hit, SearchFor, glob};
 
 use super::event::{CpuFact, EventKind, Item, Loss, ThreadNow};
 use super::fold::{Consumer, Folder, Utid};

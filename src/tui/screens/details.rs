@@ -38,7 +38,7 @@ pub fn draw(state: &State, pen: &mut Pen<'_>) {
     if state.timeline.show_chain {
         draw_chain(state, pen, y);
     } else if state.timeline.show_events {
-        draw_events(state, slice, pen, y);
+        draw_events(state, pen, y);
     }
 }
 
@@ -94,10 +94,6 @@ fn lines(state: &State, slice: &Slice) -> Vec<(String, Tone)> {
     }
     if !around.is_empty() {
         out.push((around.join(" · "), Tone::Dim));
-    }
-    let stack: Vec<&str> = slice.stack.iter().map(|f| labels.text(*f)).filter(|f| !f.is_empty()).collect();
-    if !stack.is_empty() {
-        out.push((format!("stack {}", stack.join(" ← ")), Tone::Blocked));
     }
     let keys = [
         (Action::GoPreemptor, "preemptor"),
@@ -195,14 +191,15 @@ fn link_text(state: &State, link: &Link) -> String {
     text
 }
 
-fn draw_events(state: &State, slice: &Slice, pen: &mut Pen<'_>, mut y: u16) {
+fn draw_events(state: &State, pen: &mut Pen<'_>, mut y: u16) {
     let w = pen.w();
     pen.say(1, y, w, "raw events around it", Tone::Title);
     y += 1;
-    if slice.events.is_empty() {
-        pen.say(1, y, w, "not kept in memory for this stretch", Tone::Dim);
+    if state.timeline.events.is_empty() {
+        let text = if state.events.open.is_some() { "reading …" } else { "none are recorded there" };
+        pen.say(1, y, w, text, Tone::Dim);
     }
-    for (at, cpu, text) in &slice.events {
+    for (at, cpu, text) in &state.timeline.events {
         let at = state.clock_text(*at, Digits::Micros);
         pen.pieces(1, y, w, &[(&at, Tone::Dim), (&format!("  [{cpu:03}]  "), Tone::Dim), (text, Tone::Text)]);
         y += 1;

@@ -1,17 +1,17 @@
 //! Answers of the worker and the keeper, taken in.
 
 use super::{ask_store, lists};
+use crate::sched::fold::Utid;
 use crate::sched::summary::TrackId;
 use crate::tui::answers::{Answer, Ask, Deed, Done, Reply, Slice, Tracks};
+use crate::tui::labels::NewLabels;
 use crate::tui::state::{Effect, Popup, Screen, State};
 
 /// An answer came. What it says about words, clocks and the extent always counts; the data only while it is still wanted.
 pub fn take(state: &mut State, answer: Answer) {
-    state.labels.learn(answer.labels);
+    learn(state, answer.labels);
     state.extent = answer.extent;
-    for pair in answer.clocks {
-        state.clock.add(pair);
-    }
+    state.clock = answer.clocks;
     let id = answer.id;
     if state.main.open == Some(id) {
         state.main.open = None;
@@ -29,6 +29,13 @@ pub fn take(state: &mut State, answer: Answer) {
             Reply::Failed(why) => state.complain(&*why),
             _ => {}
         }
+    } else if state.events.open == Some(id) {
+        state.events.open = None;
+        match answer.reply {
+            Reply::Events(events) => state.timeline.events = events,
+            Reply::Failed(why) => state.complain(&*why),
+            _ => {}
+        }
     } else if state.comparison.open == Some(id) {
         state.comparison.open = None;
         match answer.reply {
@@ -37,6 +44,37 @@ pub fn take(state: &mut State, answer: Answer) {
             _ => {}
         }
     }
+}
+
+/// New words. When thread numbers were given out anew, what the state holds is looked up again by kernel id, or dropped.
+fn learn(state: &mut State, new: NewLabels) {
+    if !new.reset {
+        state.labels.learn(new);
+        return;
+    }
+    let old = std::mem::take(&mut state.labels);
+    state.labels.learn(new);
+    let labels = &state.labels;
+    let again = |utid: Utid| old.get(utid).and_then(|label| labels.by_tid(label.tid));
+    let screen = |screen: Screen| match screen {
+        Screen::Thread(utid) => again(utid).map(Screen::Thread),
+        other => Some(other),
+    };
+    state.screen = screen(state.screen).unwrap_or(Screen::Overview);
+    state.back = state.back.iter().filter_map(|s| screen(*s)).collect();
+    if let Tracks::Around(utid) = state.timeline.tracks {
+        state.timeline.tracks = again(utid).map_or(Tracks::Busiest, Tracks::Around);
+    }
+    state.overview.selected = state.overview.selected.and_then(again);
+    state.overview.data = None;
+    state.thread.data = None;
+    state.cpu.data = None;
+    state.timeline.data = None;
+    state.timeline.slice = None;
+    state.timeline.chain.clear();
+    state.timeline.waited_on = None;
+    // Of what was asked in the old numbers only the answer in hand counts; the screen asks anew.
+    state.main.asked = None;
 }
 
 fn take_main(state: &mut State, reply: Reply) {
@@ -110,6 +148,7 @@ fn show_slice(state: &mut State, slice: Box<Slice>) {
     state.timeline.chain.clear();
     state.timeline.waited_on = None;
     state.timeline.show_chain = false;
+    state.timeline.show_events = false;
     state.timeline.slice = Some(slice);
 }
 

@@ -1,6 +1,6 @@
 //! Keys to actions, and what each action does.
 
-use super::{ask_chain, ask_comparison, ask_pick, go, lines, lists, moves};
+use super::{ask_chain, ask_comparison, ask_events, ask_pick, go, lines, lists, moves};
 use crate::sched::event::ThreadNow;
 use crate::tui::actions::{Action, Context};
 use crate::tui::answers::{Ask, Deed};
@@ -134,10 +134,17 @@ pub fn run(state: &mut State, action: Action, out: &mut Vec<Effect>) {
         Action::Chain => {
             state.timeline.show_chain = !state.timeline.show_chain;
             if state.timeline.show_chain {
+                state.timeline.show_events = false;
                 ask_chain(state, out);
             }
         }
-        Action::RawEvents => state.timeline.show_events = !state.timeline.show_events,
+        Action::RawEvents => {
+            state.timeline.show_events = !state.timeline.show_events;
+            if state.timeline.show_events {
+                state.timeline.show_chain = false;
+                ask_events(state, out);
+            }
+        }
         Action::NextTheme => {
             state.theme = state.theme.next(state.depth);
             state.tell(format!("theme {}", state.theme.name));
@@ -196,7 +203,7 @@ fn copy(state: &mut State, out: &mut Vec<Effect>) {
     match text {
         None => state.tell("nothing to copy here: take a snapshot (its path is copied), or go to a thread or segment"),
         Some(_) if !state.may_copy => {
-            state.complain("copying through the terminal (OSC 52) is off; switch it on with tui.clipboard = true");
+            state.complain("copying through the terminal (OSC 52) is off; switch it on with live.osc52 = true");
         }
         Some(text) => {
             state.tell(format!("copied {text}"));

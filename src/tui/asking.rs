@@ -1,0 +1,402 @@
+//! How each question is answered from a model: which window, which tracks, which words go along.
+
+use super::answers::{Ask, CompareRow, Grouping, Question, RawEvent, Reply, Slice, TimelineView, Track, Tracks, When};
+use super::grouping;
+use super::history::{History, View};
+use super::screens::columns;
+use super::words::Speaker;
+use super::worker::Settings;
+use crate::feed::{self, FeedError};
+use crate::names::{NameId, printable};
+use crate::sched::event::{Event, EventKind, Item};
+use crate::sched::fold::Consumer;
+use crate::sched::summary::{Overview, Share, SpanDetail, ThreadRow, TrackId, Window};
+use std::ops::ControlFlow;
+
+/// Raw events sent at most.
+const MAX_EVENTS: usize = 400;
+/// Rows of a comparison.
+const MAX_COMPARED: usize = 500;
+
+/// The reply to a question, its words told to the speaker.
+pub fn reply(
+    history: &mut History,
+    settings: &Settings,
+    question: &Question,
+    speaker: &mut Speaker,
+    interrupt: &dyn Fn() -> bool,
+) -> Result<Reply, FeedError> {
+    let from = question.generation;
+    let not_there = || Reply::Failed("that thread is not known in this stretch".into());
+    match &question.ask {
+        Ask::Overview { when, cells, group } => {
+            let (window, view) = open(history, *when, interrupt)?;
+            speaker.turn_to(view.generation);
+            let mut data = view.model.overview(window, usize::from(*cells), 0, &settings.thresholds);
+            say_overview(&data, speaker, &view);
+            if *group != Grouping::Thread {
+                data.threads = grouping::grouped(&data.threads, *group, &settings.roles, &view, speaker);
+            }
+            Ok(Reply::Overview(Box::new(data)))
+        }
+        Ask::Thread { utid, when, cells } => {
+            let (window, view) = open(history, *when, interrupt)?;
+            let Some(utid) = speaker.translate(*utid, from, &view) else { return Ok(not_there()) };
+            speaker.turn_to(view.generation);
+            let Some(data) = view.model.thread(utid, window, usize::from(*cells)) else { return Ok(not_there()) };
+            say_row(&data.row, speaker, &view);
+            speaker.thread(utid, &view);
+            for list in [&data.ran_instead, &data.woken_by, &data.wakes] {
+                say_shares(list, speaker, &view);
+            }
+            data.blocked.iter().for_each(|b| speaker.name(b.0, &view));
+            data.worst.iter().for_each(|w| say_wait(w, speaker, &view));
+            Ok(Reply::Thread(Box::new(data), window))
+        }
+        Ask::Cpu { cpu, when, cells } => {
+            let (window, view) = open(history, *when, interrupt)?;
+            speaker.turn_to(view.generation);
+            let Some(data) = view.model.cpu(*cpu, window, usize::from(*cells)) else {
+                return Ok(Reply::Failed(format!("CPU {cpu} is not known in this stretch").into()));
+            };
+            say_cpu(&data.row, speaker, &view);
+            say_shares(&data.used_by, speaker, &view);
+            data.slices.iter().for_each(|s| speaker.thread(s.utid, &view));
+            Ok(Reply::Cpu(Box::new(data)))
+        }
+        Ask::Timeline { when, columns, tracks, limit } => {
+            let (window, view) = open(history, *when, interrupt)?;
+            let tracks = match tracks {
+                Tracks::Around(utid) => speaker.translate(*utid, from, &view).map_or(Tracks::Busiest, Tracks::Around),
+                Tracks::Busiest => Tracks::Busiest,
+            };
+            speaker.turn_to(view.generation);
+            Ok(timeline(&view, window, *columns, tracks, usize::from(*limit), speaker))
+        }
+        Ask::Slice { track, at, step } => {
+            let view = history.view(Window { from: *at, to: at.saturating_add(1) }, interrupt)?;
+            let Some(track) = translate_track(*track, from, speaker, &view) else { return Ok(Reply::Slice(None)) };
+            speaker.turn_to(view.generation);
+            let detail = view.model.span_at(track, *at, i32::from(*step));
+            Ok(slice(track, detail, speaker, &view))
+        }
+        Ask::WorstWait { utid, within } => {
+            let view = history.view(*within, interrupt)?;
+            let Some(utid) = speaker.translate(*utid, from, &view) else { return Ok(Reply::Slice(None)) };
+            speaker.turn_to(view.generation);
+            let track = TrackId::Thread(utid);
+            let wait = view.model.worst_wait(utid, *within);
+            Ok(slice(track, wait.and_then(|w| view.model.span_at(track, w.start, 0)), speaker, &view))
+        }
+        Ask::Search { from: at, forward, what } => search(history, *at, *forward, what, speaker, interrupt),
+        Ask::Chain { utid, at, within } => {
+            let view = history.view(*within, interrupt)?;
+            let Some(utid) = speaker.translate(*utid, from, &view) else { return Ok(not_there()) };
+            speaker.turn_to(view.generation);
+            let links = view.model.chain(utid, *at);
+            for link in &links {
+                link.utid.iter().chain(&link.preemptor).for_each(|u| speaker.thread(*u, &view));
+                speaker.name(link.function, &view);
+            }
+            let on = view.model.waited_on(utid, *within);
+            for list in [&on.wakers, &on.preemptors, &on.ran_instead, &on.roots] {
+                say_shares(list, speaker, &view);
+            }
+            on.functions.iter().for_each(|f| speaker.name(f.0, &view));
+            Ok(Reply::Chain(links, Box::new(on)))
+        }
+        Ask::Events { within } => Ok(Reply::Events(events(history, *within)?)),
+        Ask::Compare { a, b } => compare(history, *a, *b, interrupt),
+    }
+}
+
+fn open<'h>(
+    history: &'h mut History,
+    when: When,
+    interrupt: &dyn Fn() -> bool,
+) -> Result<(Window, View<'h>), FeedError> {
+    match when {
+        When::Latest(span) => history.latest(span),
+        When::At(window) => history.view(window, interrupt).map(|v| (window, v)),
+    }
+}
+
+fn say_overview(data: &Overview, speaker: &mut Speaker, view: &View<'_>) {
+    use crate::sched::summary::FindingKind as F;
+    data.threads.iter().for_each(|row| say_row(row, speaker, view));
+    data.cpus.iter().for_each(|cpu| say_cpu(cpu, speaker, view));
+    for finding in &data.findings {
+        let (utid, other) = match &finding.kind {
+            F::Starving { utid, instead, .. } => (*utid, instead.map(|i| i.0)),
+            F::PushedOff { utid, by, .. } => (*utid, by.map(|i| i.0)),
+            F::LongBlocked { utid, function, .. } => {
+                speaker.name(*function, view);
+                (*utid, None)
+            }
+            F::Monopolised { utid, .. } | F::IdleWhileReady { utid, .. } => (*utid, None),
+            F::Lost { .. } => (0, None),
+        };
+        [Some(utid), other].into_iter().flatten().for_each(|u| speaker.thread(u, view));
+    }
+}
+
+fn say_row(row: &ThreadRow, speaker: &mut Speaker, view: &View<'_>) {
+    for id in [row.name, row.process, row.cgroup, row.blocked_function] {
+        speaker.name(id, view);
+    }
+    row.cmdline.iter().for_each(|id| speaker.name(*id, view));
+    speaker.thread(row.utid, view);
+    let others = [row.ran_instead.map(|r| r.0), row.last_waker.flatten()];
+    others.into_iter().flatten().for_each(|u| speaker.thread(u, view));
+}
+
+fn say_cpu(row: &crate::sched::summary::CpuRow, speaker: &mut Speaker, view: &View<'_>) {
+    row.cells.iter().filter_map(|c| c.top).for_each(|p| speaker.process(p, view));
+    row.running.iter().for_each(|(u, _)| speaker.thread(*u, view));
+}
+
+fn say_shares(list: &[Share], speaker: &mut Speaker, view: &View<'_>) {
+    list.iter().filter_map(|s| s.utid).for_each(|u| speaker.thread(u, view));
+}
+
+fn say_wait(wait: &crate::sched::summary::Wait, speaker: &mut Speaker, view: &View<'_>) {
+    let others = [Some(wait.utid), wait.waker.flatten(), wait.preemptor];
+    others.into_iter().flatten().for_each(|u| speaker.thread(u, view));
+    wait.meanwhile.iter().for_each(|(u, _)| speaker.thread(*u, view));
+    speaker.name(wait.function, view);
+}
+
+fn translate_track(track: TrackId, from: u64, speaker: &Speaker, view: &View<'_>) -> Option<TrackId> {
+    Some(match track {
+        TrackId::Thread(utid) => TrackId::Thread(speaker.translate(utid, from, view)?),
+        TrackId::Marks(utid) => TrackId::Marks(speaker.translate(utid, from, view)?),
+        cpu @ TrackId::Cpu(_) => cpu,
+    })
+}
+
+fn slice(track: TrackId, detail: Option<SpanDetail>, speaker: &mut Speaker, view: &View<'_>) -> Reply {
+    let Some(detail) = detail else { return Reply::Slice(None) };
+    let cgroup = view.model.threads().owner(detail.span.utid).map_or(NameId::EMPTY, |p| p.cgroup);
+    speaker.name(cgroup, view);
+    speaker.name(detail.span.function, view);
+    let others = [Some(detail.span.utid), detail.before, detail.next, detail.waker.flatten()];
+    others.into_iter().flatten().for_each(|u| speaker.thread(u, view));
+    detail.wait.iter().for_each(|w| say_wait(w, speaker, view));
+    Reply::Slice(Some(Box::new(Slice { track, detail, cgroup })))
+}
+
+fn search(
+    history: &mut History,
+    from: u64,
+    forward: bool,
+    what: &crate::sched::model::SearchFor,
+    speaker: &mut Speaker,
+    interrupt: &dyn Fn() -> bool,
+) -> Result<Reply, FeedError> {
+    let view = history.view(Window { from, to: from.saturating_add(1) }, interrupt)?;
+    speaker.turn_to(view.generation);
+    let Some(hit) = view.model.search(what, from, forward, view.names) else { return Ok(Reply::Slice(None)) };
+    let Some(utid) = hit.utid else { return Ok(Reply::Slice(None)) };
+    let track = TrackId::Thread(utid);
+    Ok(slice(track, view.model.span_at(track, hit.at.from, 0), speaker, &view))
+}
+
+fn timeline(
+    view: &View<'_>,
+    window: Window,
+    columns: u16,
+    tracks: Tracks,
+    limit: usize,
+    speaker: &mut Speaker,
+) -> Reply {
+    let model = view.model;
+    let rows = model.thread_rows(window, 0);
+    let ids = track_order(model.cpus(), &rows, tracks, limit, model);
+    let spans = model.timeline(window, usize::from(columns), &ids, view.names);
+    let tracks: Vec<Track> = ids.into_iter().zip(spans).map(|(id, spans)| Track { id, spans }).collect();
+    for track in &tracks {
+        if let TrackId::Thread(utid) = track.id {
+            speaker.thread(utid, view);
+        }
+        for span in &track.spans {
+            speaker.thread(span.utid, view);
+            speaker.name(span.function, view);
+        }
+    }
+    let marks = model.marks(window, view.names);
+    Reply::Timeline(Box::new(TimelineView {
+        window: Some(window),
+        valid_from: model.valid_from(),
+        tracks,
+        marks: marks.into_iter().take(2000).map(|m| (m.start, printable(&m.name).into())).collect(),
+        gaps: model.gaps(window),
+        losses: model
+            .losses(window)
+            .into_iter()
+            // Where the begin of a loss is not known the whole stretch before it is in doubt; one instant is shown.
+            .map(|l| (l.cpu, Window { from: if l.from == 0 { l.to } else { l.from }, to: l.to.saturating_add(1) }))
+            .collect(),
+    }))
+}
+
+/// Which tracks, in which order: CPUs, then threads with the most time ready, in D and running. Around a thread: its CPU, it
+/// itself, its process's threads and those it dealt with, then the rest.
+fn track_order(
+    cpus: Vec<u32>,
+    rows: &[ThreadRow],
+    tracks: Tracks,
+    limit: usize,
+    model: &crate::sched::model::Model,
+) -> Vec<TrackId> {
+    const CPUS_FIRST: usize = 8;
+    let weight = |r: &ThreadRow| (r.times.ready() + r.times.uninterruptible) * 4 + r.times.running;
+    let mut busy: Vec<&ThreadRow> = rows.iter().filter(|r| weight(r) > 0).collect();
+    busy.sort_by_key(|r| (std::cmp::Reverse(weight(r)), r.tid));
+    let mut out: Vec<TrackId> = Vec::new();
+    let mut add = |id: TrackId| {
+        if out.len() < limit && !out.contains(&id) {
+            out.push(id);
+        }
+    };
+    if let Tracks::Around(utid) = tracks {
+        let own = rows.iter().find(|r| r.utid == utid);
+        own.and_then(|r| r.cpu).into_iter().for_each(|cpu| add(TrackId::Cpu(cpu)));
+        add(TrackId::Thread(utid));
+        let instead = own.and_then(|r| r.ran_instead).map(|r| r.0);
+        let waker = own.and_then(|r| r.last_waker).flatten();
+        let known = model.threads().get(utid).and_then(|t| t.upid);
+        instead.into_iter().chain(waker).for_each(|u| add(TrackId::Thread(u)));
+        for row in busy.iter().filter(|r| known.is_some() && r.upid == known) {
+            add(TrackId::Thread(row.utid));
+        }
+    }
+    cpus.iter().take(CPUS_FIRST).for_each(|cpu| add(TrackId::Cpu(*cpu)));
+    busy.iter().take(limit).for_each(|r| add(TrackId::Thread(r.utid)));
+    cpus.iter().skip(CPUS_FIRST).for_each(|cpu| add(TrackId::Cpu(*cpu)));
+    out
+}
+
+/// Collects the events of a stretch while a load passes by.
+struct Collector {
+    within: Window,
+    events: Vec<Event>,
+}
+
+impl Consumer for Collector {
+    fn item(&mut self, item: &Item) {
+        if let Item::Event(event) = item
+            && (self.within.from..self.within.to).contains(&event.ts)
+            && self.events.len() < MAX_EVENTS
+        {
+            self.events.push(*event);
+        }
+    }
+}
+
+fn events(history: &History, within: Window) -> Result<Vec<RawEvent>, FeedError> {
+    let mut collector = Collector { within, events: Vec::new() };
+    let loaded = feed::load(history.paths(), Some(within), &mut collector, &mut |_| ControlFlow::Continue(()))?;
+    let text = |event: &Event| event_text(&event.kind, &|id| loaded.names.text(id));
+    Ok(collector.events.iter().map(|e| (e.ts, e.cpu, text(e).into())).collect())
+}
+
+/// An event as one line, in the kernel's own words where it has any.
+fn event_text(kind: &EventKind, name: &dyn Fn(NameId) -> String) -> String {
+    match kind {
+        EventKind::Switch(s) => {
+            let prev = s.prev_tid.map_or("?".to_string(), |t| t.to_string());
+            let (next, state) = (name(s.next_comm), s.prev_state.letters());
+            format!("sched_switch {prev} {state} ==> {next} [{}] prio {}", s.next_tid, s.next_prio)
+        }
+        EventKind::Waking(w) | EventKind::Wakeup(w) | EventKind::WakeupNew(w) => {
+            let word = match kind {
+                EventKind::Waking(_) => "sched_waking",
+                EventKind::Wakeup(_) => "sched_wakeup",
+                _ => "sched_wakeup_new",
+            };
+            format!("{word} {} [{}] prio {} target CPU {}", name(w.comm), w.tid, w.prio, w.target_cpu)
+        }
+        EventKind::Migrate { tid, from_cpu, to_cpu } => format!("sched_migrate_task {tid} CPU {from_cpu} → {to_cpu}"),
+        EventKind::NewTask { tid, comm, .. } => format!("task_newtask {} [{tid}]", name(*comm)),
+        EventKind::Rename { tid, comm } => format!("task_rename [{tid}] {}", name(*comm)),
+        EventKind::Exec { tid, filename, .. } => format!("sched_process_exec [{tid}] {}", name(*filename)),
+        EventKind::Exit { tid } => format!("sched_process_exit [{tid}]"),
+        EventKind::Free { tid } => format!("sched_process_free [{tid}]"),
+        EventKind::BlockedReason { tid, io_wait, function } => {
+            format!("sched_blocked_reason [{tid}] {} io_wait={io_wait}", name(*function))
+        }
+        EventKind::IrqEntry { irq, name: n } => format!("irq_handler_entry {irq} {}", name(*n)),
+        EventKind::IrqExit { irq } => format!("irq_handler_exit {irq}"),
+        EventKind::SoftirqEntry { vec } => format!("softirq_entry {vec}"),
+        EventKind::SoftirqExit { vec } => format!("softirq_exit {vec}"),
+        EventKind::Block(b) => format!("block {:?} dev {} sector {} + {} {}", b.stage, b.dev, b.sector, b.sectors, name(b.rwbs)),
+        EventKind::Frequency { cpu, khz } => format!("cpu_frequency CPU {cpu} {khz} kHz"),
+        EventKind::Idle { cpu, state } if *state == u32::MAX => format!("cpu_idle CPU {cpu} left"),
+        EventKind::Idle { cpu, state } => format!("cpu_idle CPU {cpu} state {state}"),
+        EventKind::Print { text } => format!("print {}", name(*text)),
+        EventKind::Other { name: n } => name(*n),
+    }
+}
+
+/// The same numbers of the same threads (by name and tid) over two windows, the largest change in ready time first.
+fn compare(history: &mut History, a: Window, b: Window, interrupt: &dyn Fn() -> bool) -> Result<Reply, FeedError> {
+    let mut rows: Vec<((i32, String), CompareRow)> = Vec::new();
+    for (side, window) in [a, b].into_iter().enumerate() {
+        let view = history.view(window, interrupt)?;
+        for row in view.model.thread_rows(window, 0) {
+            let key = (row.tid, view.names.text(row.name));
+            let at = rows.iter().position(|(k, _)| *k == key).unwrap_or_else(|| {
+                let label = label(&row, &view);
+                rows.push((key, CompareRow { label: label.into(), ..CompareRow::default() }));
+                rows.len() - 1
+            });
+            let into = &mut rows[at].1;
+            into.run[side] = columns::share(&row, row.times.running);
+            into.ready[side] = columns::ready(&row);
+            into.blocked[side] = columns::share(&row, row.times.uninterruptible);
+            let waited = row.latency.count > 0;
+            into.p99[side] = waited.then_some(row.latency.p99);
+            into.max[side] = waited.then_some(row.latency.max);
+        }
+    }
+    let changed = |r: &CompareRow| {
+        let apart = |pair: [Option<f64>; 2]| (pair[0].unwrap_or(0.0) - pair[1].unwrap_or(0.0)).abs();
+        apart(r.ready) * 2.0 + apart(r.blocked) * 2.0 + apart(r.run)
+    };
+    let mut rows: Vec<CompareRow> = rows.into_iter().map(|(_, r)| r).collect();
+    rows.sort_by(|x, y| changed(y).total_cmp(&changed(x)).then_with(|| x.label.cmp(&y.label)));
+    rows.truncate(MAX_COMPARED);
+    Ok(Reply::Compare(a, b, rows))
+}
+
+fn label(row: &ThreadRow, view: &View<'_>) -> String {
+    let (process, name) = (view.names.text(row.process), view.names.text(row.name));
+    let name = if name.is_empty() { format!("tid {}", row.tid) } else { name };
+    if process.is_empty() || process == name { format!("{name} [{}]", row.tid) } else { format!("{process} · {name}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sched::event::Switch;
+    use crate::sched::state::TaskState;
+
+    #[test]
+    fn events_are_told_in_the_kernels_words() {
+        let name = |_: NameId| "pt_loader:0".to_string();
+        let switch = Switch {
+            prev_tid: Some(911),
+            prev_prio: Some(120),
+            prev_state: TaskState::UNINTERRUPTIBLE,
+            prev_state_raw: 2,
+            next_tid: 48213,
+            next_prio: 120,
+            next_comm: NameId(1),
+        };
+        assert_eq!(
+            event_text(&EventKind::Switch(switch), &name),
+            "sched_switch 911 D ==> pt_loader:0 [48213] prio 120"
+        );
+        assert_eq!(event_text(&EventKind::Idle { cpu: 1, state: u32::MAX }, &name), "cpu_idle CPU 1 left");
+    }
+}

@@ -1,0 +1,277 @@
+//! The store over hours, in columns, from footers alone.
+//!
+//! A segment's summary (one cell per second and CPU) is read once and kept as one small cell per second; a day is 86,400 of
+//! them. Never reads a frame of events.
+
+use super::answers::{MarkRow, SegmentRow, SnapshotRow, StoreColumn, StoreView};
+use crate::names::printable;
+use crate::sched::summary::Window;
+use crate::store::catalog::{Catalog, Entry};
+use crate::store::footer::{BootId, Summary, Totals};
+use rustc_hash::FxHashMap;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// One second of all CPUs.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+struct Second {
+    /// ns since 1970.
+    real: u64,
+    busy: Option<f32>,
+    ready: f32,
+    blocked: f32,
+    worst: u64,
+    loss: bool,
+}
+
+/// What is kept of a segment's summary.
+#[derive(Debug, Clone, Default)]
+struct Brief {
+    seconds: Vec<Second>,
+    /// ns since 1970, text.
+    marks: Vec<(u64, Box<str>)>,
+}
+
+/// Summaries read so far, by file.
+#[derive(Debug, Default)]
+pub struct Summaries {
+    read: FxHashMap<PathBuf, Brief>,
+}
+
+/// The range (ns since 1970; `None`: all) in so many columns.
+pub fn view(catalog: &Catalog, summaries: &mut Summaries, range: Option<(u64, u64)>, columns: usize) -> StoreView {
+    let listed: Vec<(usize, &Entry, &Totals)> =
+        catalog.segments().iter().enumerate().filter_map(|(i, e)| Some((i, e, e.totals.as_ref()?))).collect();
+    forget_deleted(summaries, catalog);
+    let all = listed.iter().map(|(_, e, t)| real_window(e, t)).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+    let Some(all) = all else { return StoreView::default() };
+    let (from, to) = range.unwrap_or(all);
+    let mut out = StoreView {
+        from_real: from,
+        to_real: to.max(from + 1),
+        all_real: all,
+        columns: vec![StoreColumn::default(); columns.max(1)],
+        gaps: u32::try_from(catalog.holes().len()).unwrap_or(u32::MAX),
+        bytes: catalog.segments().iter().map(|e| e.bytes).sum(),
+        ..StoreView::default()
+    };
+    let boot = catalog.newest_boot();
+    let mut sums = vec![Sum::default(); out.columns.len()];
+    for (i, entry, totals) in listed {
+        let (begin, end) = real_window(entry, totals);
+        if end <= from || begin >= to {
+            continue;
+        }
+        out.segments.push(segment_row(entry, totals, boot));
+        let brief = brief_of(catalog, summaries, i, entry, totals);
+        for second in &brief.seconds {
+            if let Some(at) = column_of(&out, second.real) {
+                sums[at].add(second);
+            }
+        }
+        for (at, _) in &brief.marks {
+            if let Some(at) = column_of(&out, *at) {
+                out.columns[at].mark = true;
+            }
+        }
+        note_worst(&mut out, totals);
+    }
+    for (column, sum) in out.columns.iter_mut().zip(&sums) {
+        sum.fill(column);
+    }
+    note_snapshots(catalog, &mut out);
+    out
+}
+
+/// Sums of the seconds of a column.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sum {
+    seconds: u32,
+    known: u32,
+    busy: f32,
+    ready: f32,
+    blocked: f32,
+    worst: u64,
+    loss: bool,
+}
+
+impl Sum {
+    fn add(&mut self, s: &Second) {
+        self.seconds += 1;
+        self.loss |= s.loss;
+        if let Some(busy) = s.busy {
+            self.known += 1;
+            self.busy += busy;
+            self.ready += s.ready;
+            self.blocked += s.blocked;
+            self.worst = self.worst.max(s.worst);
+        }
+    }
+
+    fn fill(&self, column: &mut StoreColumn) {
+        column.loss = self.loss;
+        if self.known > 0 {
+            let n = self.known as f32;
+            column.busy = Some(self.busy / n);
+            column.ready = Some(self.ready / n);
+            column.blocked = Some(self.blocked / n);
+            column.worst = Some(self.worst);
+        }
+    }
+}
+
+fn column_of(view: &StoreView, real: u64) -> Option<usize> {
+    if !(view.from_real..view.to_real).contains(&real) {
+        return None;
+    }
+    let span = u128::from(view.to_real - view.from_real);
+    Some((u128::from(real - view.from_real) * view.columns.len() as u128 / span) as usize)
+}
+
+/// Begin and end on the wall clock. A growing segment reaches as far as its file was written.
+fn real_window(entry: &Entry, totals: &Totals) -> (u64, u64) {
+    let from = totals.real_of(totals.start);
+    let to = if entry.is_growing() || totals.end <= totals.start {
+        from + 60_000_000_000
+    } else {
+        totals.real_of(totals.end)
+    };
+    (from, to.max(from + 1))
+}
+
+fn brief_of<'s>(
+    catalog: &Catalog,
+    summaries: &'s mut Summaries,
+    at: usize,
+    entry: &Entry,
+    totals: &Totals,
+) -> &'s Brief {
+    if !summaries.read.contains_key(&entry.path) || entry.is_growing() {
+        // A segment without a footer has no summary yet; its columns stay empty until it has.
+        let summary = catalog.summary(at).ok().flatten();
+        let brief = summary.map(|s| brief(&s, totals)).unwrap_or_default();
+        summaries.read.insert(entry.path.clone(), brief);
+    }
+    // Just put there if it was missing.
+    summaries.read.entry(entry.path.clone()).or_default()
+}
+
+fn brief(summary: &Summary, totals: &Totals) -> Brief {
+    let n = summary.lanes.iter().map(|l| l.cells.len()).max().unwrap_or(0);
+    let mut out = Brief::default();
+    for i in 0..n {
+        let start = summary.start.saturating_add(summary.step.saturating_mul(i as u64));
+        let mut second = Second { real: totals.real_of(start), ..Second::default() };
+        let mut known = 0;
+        let mut busy = 0.0;
+        for cell in summary.lanes.iter().filter_map(|l| l.cells.get(i)) {
+            if let Some(b) = cell.busy {
+                known += 1;
+                busy += b;
+            }
+            second.ready += cell.ready as f32;
+            second.blocked += cell.blocked as f32;
+            second.worst = second.worst.max(cell.worst_wait);
+            second.loss |= !cell.loss.is_none();
+        }
+        second.busy = (known > 0).then(|| busy / known as f32);
+        out.seconds.push(second);
+    }
+    out.marks = summary.marks.iter().map(|m| (totals.real_of(m.ts), printable(&m.text).into())).collect();
+    out
+}
+
+fn forget_deleted(summaries: &mut Summaries, catalog: &Catalog) {
+    if summaries.read.len() > 2 * catalog.segments().len() + 64 {
+        summaries.read.retain(|path, _| catalog.segments().iter().any(|e| e.path == *path));
+    }
+}
+
+fn path_text(path: &Path) -> Box<str> {
+    printable(path.as_os_str().as_bytes()).into()
+}
+
+fn segment_row(entry: &Entry, totals: &Totals, boot: Option<BootId>) -> SegmentRow {
+    let (from, to) = real_window(entry, totals);
+    let window = Window { from: totals.start, to: totals.start.saturating_add(to - from) };
+    SegmentRow {
+        path: path_text(&entry.path),
+        from_real: from,
+        length: if entry.is_growing() { 0 } else { to - from },
+        window: (Some(totals.boot) == boot).then_some(window),
+        bytes: entry.bytes,
+        events: totals.events,
+        busy: totals.busy,
+        ready: totals.ready,
+        worst: totals.worst_wait.as_ref().map(|w| (w.dur, worst_name(w))),
+        lost: (!totals.loss.is_none()).then_some((!totals.loss.unknown).then_some(totals.loss.known)),
+        growing: entry.is_growing(),
+        snapshot: None,
+    }
+}
+
+fn note_worst(out: &mut StoreView, totals: &Totals) {
+    if let Some(worst) = &totals.worst_wait
+        && out.worst.as_ref().is_none_or(|(ns, ..)| worst.dur > *ns)
+    {
+        out.worst = Some((worst.dur, totals.real_of(worst.at), worst_name(worst)));
+    }
+}
+
+/// Marks columns and segments that a snapshot covers.
+fn note_snapshots(catalog: &Catalog, out: &mut StoreView) {
+    for totals in catalog.snapshots().iter().filter_map(|s| s.totals.as_ref()) {
+        let (from, to) = (totals.real_of(totals.start), totals.real_of(totals.end));
+        let span = out.to_real - out.from_real;
+        let n = out.columns.len() as u64;
+        for (i, column) in out.columns.iter_mut().enumerate() {
+            let begin = out.from_real + (u128::from(span) * i as u128 / u128::from(n)) as u64;
+            let end = out.from_real + (u128::from(span) * (i as u128 + 1) / u128::from(n)) as u64;
+            column.snapshot |= begin < to && end > from;
+        }
+        let label = totals.snapshot.as_ref().map_or("", |s| &s.label);
+        for row in &mut out.segments {
+            if row.from_real < to && row.from_real.saturating_add(row.length.max(1)) > from {
+                row.snapshot = Some(printable(label.as_bytes()).into());
+            }
+        }
+    }
+}
+
+/// Snapshots and marks, newest first.
+pub fn kept(catalog: &Catalog, summaries: &mut Summaries) -> (Vec<SnapshotRow>, Vec<MarkRow>) {
+    let mut snapshots: Vec<SnapshotRow> =
+        catalog.snapshots().iter().filter_map(|e| Some(snapshot_row(e, e.totals.as_ref()?))).collect();
+    snapshots.sort_by_key(|s| std::cmp::Reverse(s.taken_real));
+    let mut marks = Vec::new();
+    for (i, entry) in catalog.segments().iter().enumerate() {
+        let Some(totals) = entry.totals.as_ref().filter(|t| t.marks > 0 || entry.is_growing()) else { continue };
+        let brief = brief_of(catalog, summaries, i, entry, totals);
+        marks.extend(brief.marks.iter().map(|(at, text)| MarkRow { at_real: *at, text: text.clone() }));
+    }
+    marks.sort_by_key(|m| std::cmp::Reverse(m.at_real));
+    (snapshots, marks)
+}
+
+fn snapshot_row(entry: &Entry, totals: &Totals) -> SnapshotRow {
+    let note = totals.snapshot.as_ref();
+    let text = |t: &str| printable(t.as_bytes());
+    let reason = note.map_or(String::new(), |n| match n.detail.is_empty() {
+        true => text(&n.reason),
+        false => format!("{}: {}", text(&n.reason), text(&n.detail)),
+    });
+    SnapshotRow {
+        path: path_text(&entry.path),
+        label: note.map_or(String::new(), |n| text(&n.label)).into(),
+        reason: reason.into(),
+        taken_real: totals.real_of(note.map_or(totals.end, |n| n.requested_at)),
+        from_real: totals.real_of(totals.start),
+        length: totals.end.saturating_sub(totals.start),
+        bytes: entry.bytes,
+        holes: note.is_some_and(|n| !n.holes.is_empty()) || !totals.loss.is_none() || !totals.gaps.is_empty(),
+    }
+}
+
+fn worst_name(worst: &crate::store::footer::WorstWait) -> Box<str> {
+    printable(&worst.name).into()
+}
