@@ -163,7 +163,9 @@ fn perform(
                 match links.deeds.try_send(deed) {
                     Ok(()) => {}
                     Err(TrySendError::Full(_)) => state.complain("still busy with what was asked before; try again"),
-                    Err(TrySendError::Disconnected(_)) => state.complain("the keeper thread ended: nothing can be kept"),
+                    Err(TrySendError::Disconnected(_)) => {
+                        state.complain("the keeper thread ended: nothing can be kept")
+                    }
                 }
                 Ok(())
             }
@@ -182,6 +184,7 @@ fn perform(
 /// A terminal that cannot be written to is gone: that is an end, not a failure.
 fn lost_or(e: std::io::Error) -> anyhow::Result<Ended> {
     use std::io::ErrorKind as K;
-    let lost = matches!(e.kind(), K::BrokenPipe | K::NotConnected | K::UnexpectedEof) || e.raw_os_error() == Some(libc::EIO);
+    let lost =
+        matches!(e.kind(), K::BrokenPipe | K::NotConnected | K::UnexpectedEof) || e.raw_os_error() == Some(libc::EIO);
     if lost { Ok(Ended::Lost) } else { Err(anyhow::Error::new(e).context("cannot write to the terminal")) }
 }

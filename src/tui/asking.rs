@@ -329,7 +329,9 @@ fn event_text(kind: &EventKind, name: &dyn Fn(NameId) -> String) -> String {
         EventKind::IrqExit { irq } => format!("irq_handler_exit {irq}"),
         EventKind::SoftirqEntry { vec } => format!("softirq_entry {vec}"),
         EventKind::SoftirqExit { vec } => format!("softirq_exit {vec}"),
-        EventKind::Block(b) => format!("block {:?} dev {} sector {} + {} {}", b.stage, b.dev, b.sector, b.sectors, name(b.rwbs)),
+        EventKind::Block(b) => {
+            format!("block {:?} dev {} sector {} + {} {}", b.stage, b.dev, b.sector, b.sectors, name(b.rwbs))
+        }
         EventKind::Frequency { cpu, khz } => format!("cpu_frequency CPU {cpu} {khz} kHz"),
         EventKind::Idle { cpu, state } if *state == u32::MAX => format!("cpu_idle CPU {cpu} left"),
         EventKind::Idle { cpu, state } => format!("cpu_idle CPU {cpu} state {state}"),

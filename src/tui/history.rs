@@ -194,8 +194,7 @@ impl History {
 
     fn load(&mut self, window: Option<Window>, interrupt: &dyn Fn() -> bool) -> Result<(), FeedError> {
         let mut model = Model::new(Limits { intervals: 2 * INTERVALS, time: u64::MAX });
-        let mut progress =
-            |_| if interrupt() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+        let mut progress = |_| if interrupt() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
         let loaded = feed::load(&self.paths, window, &mut model, &mut progress)?;
         self.generations += 1;
         if window.is_none() {

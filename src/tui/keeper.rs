@@ -6,8 +6,8 @@
 use super::answers::{Deed, Done, RecorderView};
 use super::stored;
 use crate::sched::summary::Window;
-use crate::store::catalog::Catalog;
 use crate::store::Store;
+use crate::store::catalog::Catalog;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use std::path::PathBuf;
 use std::time::Duration;

@@ -5,8 +5,8 @@
 
 use super::actions::{Action, Context};
 use super::answers::{
-    Answer, Ask, CompareRow, Deed, Done, Grouping, MarkRow, Question, RawEvent, RecorderView, SearchFor, SegmentRow, Slice,
-    SnapshotRow, StoreView, TimelineView, Tracks,
+    Answer, Ask, CompareRow, Deed, Done, Grouping, MarkRow, Question, RawEvent, RecorderView, SearchFor, SegmentRow,
+    Slice, SnapshotRow, StoreView, TimelineView, Tracks,
 };
 use super::cursor::Cursor;
 use super::keymap::Keymap;

@@ -7,8 +7,8 @@ use ratatui::Frame;
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::{cursor, event, execute, terminal};
 use std::io::{self, BufWriter, Stdout, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// True while the alternate screen and raw mode are on: the panic hook and the guard look here, so that it is left once.
 static ENTERED: AtomicBool = AtomicBool::new(false);

@@ -127,13 +127,7 @@ pub fn answer(
 ) -> Answer {
     let reply = asking::reply(history, settings, question, speaker, interrupt);
     let reply = reply.unwrap_or_else(|e| Reply::Failed(e.to_string().into()));
-    Answer {
-        id: question.id,
-        reply,
-        labels: speaker.take(),
-        extent: history.extent(),
-        clocks: history.clocks(),
-    }
+    Answer { id: question.id, reply, labels: speaker.take(), extent: history.extent(), clocks: history.clocks() }
 }
 
 #[cfg(test)]
