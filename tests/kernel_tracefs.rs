@@ -10,6 +10,8 @@ use std::time::Duration;
 use dashcam::kernel::cpu_reader::{ReadOutcome, Wake, wait};
 use dashcam::kernel::instance::{Blocked, Instance, InstanceError, Settings, TraceClock};
 use dashcam::kernel::records::{Cursor, Step};
+use dashcam::kernel::stack::StackFormat;
+use dashcam::sched::state::TaskState;
 
 /// Settings with an instance name of this test's own.
 fn settings(test: &str) -> Settings {
@@ -202,6 +204,68 @@ fn records_switches_in_time_order_with_stacks_and_markers() {
     drop(readers);
     instance.close().unwrap();
     assert!(root.join("tracing_on").exists());
+}
+
+#[test]
+fn a_thread_in_d_state_leaves_its_kernel_stack() {
+    tracefs();
+    let instance = Instance::open(&settings("stack")).unwrap();
+    assert_eq!(instance.notes(), [], "this kernel has all that is asked for");
+    let mut readers = instance.readers().unwrap();
+    instance.start().unwrap();
+    // vfork keeps the parent in D (killable) until the child execs or ends.
+    for _ in 0..5 {
+        // SAFETY: the child calls nothing but nanosleep and _exit.
+        unsafe {
+            #[allow(deprecated)]
+            if libc::vfork() == 0 {
+                libc::usleep(2000);
+                libc::_exit(0);
+            }
+        }
+    }
+    instance.stop().unwrap();
+    let switch = &instance.events().find("sched", "sched_switch").unwrap().format;
+    let stack = StackFormat::of(&instance.events().find("ftrace", "kernel_stack").unwrap().format).unwrap();
+    let (pid, state) = (switch.field("prev_pid").unwrap(), switch.field("prev_state").unwrap());
+    let own = nix::unistd::gettid().as_raw();
+    let (mut blocked, mut stacks) = (0, 0);
+    let mut buf = vec![0; instance.layout().sub_buffer_size()];
+    for reader in &mut readers {
+        reader
+            .drain(&mut buf, |page| {
+                let mut cursor = Cursor::open(instance.layout(), page).unwrap();
+                let mut expecting = false;
+                while let Step::Record(record) = cursor.next(page) {
+                    if record.id() == switch.id {
+                        let raw = state.i64(record.data).unwrap();
+                        expecting = pid.i64(record.data) == Some(i64::from(own))
+                            && instance.state_layout().decode(raw).contains(TaskState::UNINTERRUPTIBLE);
+                        blocked += u32::from(expecting);
+                    } else if record.id() == stack.id() && std::mem::take(&mut expecting) {
+                        let frames: Vec<u64> = stack.frames(record.data).collect();
+                        assert!(frames.len() >= 3, "{frames:x?}");
+                        assert!(frames.iter().all(|a| *a > 1 << 63), "kernel addresses: {frames:x?}");
+                        stacks += 1;
+                    }
+                }
+            })
+            .unwrap();
+    }
+    assert!(blocked >= 5, "{blocked}");
+    assert_eq!(stacks, blocked, "each switch to D is followed by its stack");
+    drop(readers);
+    instance.close().unwrap();
+}
+
+#[test]
+fn case_18_a_low_limit_on_open_files_is_raised() {
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+    let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
+    setrlimit(Resource::RLIMIT_NOFILE, 256, hard).unwrap();
+    dashcam::kernel::open_files::ensure(1024).unwrap();
+    let (soft, _) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
+    assert!(soft >= 1024 + 64, "{soft}");
 }
 
 #[test]

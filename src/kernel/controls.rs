@@ -13,7 +13,7 @@ use std::path::Path;
 /// (kernel/trace/trace_events.c), and `fs::read_to_string` begins with 32 bytes.
 pub fn read_text(file: &Path) -> io::Result<String> {
     let mut file = File::open(file)?;
-    let mut bytes = vec![0; 64 * 1024];
+    let mut bytes = vec![0; 8 * 1024];
     let mut len = 0;
     loop {
         match file.read(&mut bytes[len..]) {

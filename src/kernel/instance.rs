@@ -490,7 +490,10 @@ impl Instance {
 
     fn read(&self, file: &str) -> Result<String, InstanceError> {
         let path = self.dir.join(file);
-        read_text(&path).map_err(|source| InstanceError::ReadFile { path, source })
+        read_text(&path).map_err(|source| match source.kind() {
+            io::ErrorKind::PermissionDenied => self.tracefs.view().denied(&path).into(),
+            _ => InstanceError::ReadFile { path, source },
+        })
     }
 }
 

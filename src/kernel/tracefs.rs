@@ -224,7 +224,8 @@ impl Tracefs {
     pub fn find(view: &HostView, custom: Option<&Path>) -> Result<Tracefs, TracefsError> {
         let make = |root: PathBuf, how| Tracefs { root, how, view: view.clone(), controls: Arc::new(RealControls) };
         let candidates = match custom {
-            Some(path) => vec![(path.to_owned(), HowFound::Given)],
+            // A debugfs given as such is as good.
+            Some(path) => vec![(path.to_owned(), HowFound::Given), (path.join("tracing"), HowFound::Given)],
             None => view.candidates(),
         };
         let (mut denied, mut empty) = (None, None);
@@ -363,6 +364,9 @@ mod tests {
         let mine = dir.path().join("mine");
         assert_eq!(Tracefs::find(&view, Some(&mine)).unwrap().how(), HowFound::Given);
         assert!(matches!(Tracefs::find(&view, Some(dir.path())), Err(TracefsError::NotTracefs { .. })));
+        fs::create_dir_all(dir.path().join("debug/tracing/events")).unwrap();
+        let debug = dir.path().join("debug");
+        assert_eq!(Tracefs::find(&view, Some(&debug)).unwrap().root(), debug.join("tracing"));
     }
 
     #[test]
