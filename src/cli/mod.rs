@@ -32,6 +32,8 @@ pub mod stop;
 pub mod trace;
 pub mod verify;
 
+mod query_shell;
+mod reading;
 mod shared;
 
 pub use shared::{Globals, WindowArgs, failed, usage};

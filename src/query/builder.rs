@@ -72,10 +72,10 @@ impl Builder {
         if self.columns.states.settle() {
             self.columns.states.renumber_slices(&mut self.columns.sched);
         }
-        self.columns.window = match (self.span, window) {
-            (Some(span), Some(w)) => Some(Window { from: span.from.max(w.from), to: span.to.min(w.to).max(w.from) }),
-            (span, _) => span,
-        };
+        self.columns.window = self.span;
+        if let Some(window) = window {
+            self.columns.ask(window);
+        }
         let facts = &mut self.columns.facts;
         facts.clocks.extend(told.clocks);
         facts.cpus.extend(told.cpus);

@@ -422,6 +422,8 @@ pub struct Columns {
     pub facts: Facts,
     /// Time covered, ns on CLOCK_BOOTTIME; `None` without any data.
     pub window: Option<Window>,
+    /// The time asked for: rows that lie outside of it altogether are not shown.
+    pub asked: Option<Window>,
     index: Index,
 }
 
@@ -528,6 +530,21 @@ impl Columns {
     pub fn next_of_thread(&self, row: u32) -> Option<u32> {
         let rows = self.states_by_utid().of(self.states.utid(row));
         rows.get(rows.partition_point(|r| *r <= row)).copied()
+    }
+
+    /// Whether what begins at `ts` and lasts `dur` ([`UNFINISHED`]: to the end) touches the time asked for.
+    #[inline]
+    pub fn is_asked(&self, ts: u64, dur: i64) -> bool {
+        self.asked.is_none_or(|w| ts < w.to && (ts >= w.from || dur < 0 || ts.saturating_add(dur as u64) > w.from))
+    }
+
+    /// Narrows what is shown to `window`.
+    pub fn ask(&mut self, window: Window) {
+        self.asked = Some(window);
+        self.window = self.window.map(|w| {
+            let from = w.from.max(window.from);
+            Window { from, to: w.to.min(window.to).max(from) }
+        });
     }
 
     /// End of the loaded time, ns on CLOCK_BOOTTIME.

@@ -12,6 +12,8 @@ pub mod engine;
 pub mod error;
 pub mod facts;
 pub mod functions;
+pub mod library;
+pub mod load;
 pub mod marks;
 pub mod output;
 pub mod perfetto_sql;

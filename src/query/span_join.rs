@@ -177,7 +177,15 @@ unsafe impl<'vtab> VTab<'vtab> for SpanTab {
         let partition = sides[0].partition.clone().or_else(|| sides[1].partition.clone());
         let names = ["ts", "dur"].map(str::to_owned).into_iter().chain(partition);
         let names = names.chain(sides.iter().flat_map(|s| s.columns.clone()));
-        let columns: Vec<String> = names.map(|n| quote(&n)).collect();
+        let names: Vec<String> = names.collect();
+        if let Some(twice) =
+            sides[1].columns.iter().find(|c| sides[0].columns.iter().any(|d| d.eq_ignore_ascii_case(c)))
+        {
+            return Err(module(format!(
+                "span join: both sides have a column {twice}; give one another name in a view"
+            )));
+        }
+        let columns: Vec<String> = names.iter().map(|n| quote(n)).collect();
         let ddl = format!("CREATE TABLE x({})", columns.join(", "));
         Ok((ddl, SpanTab { base: ffi::sqlite3_vtab::default(), db, mode, sides }))
     }

@@ -21,6 +21,10 @@ impl Table for FtraceEvent {
         c.events.len() as u32
     }
 
+    fn visible(c: &Columns, row: u32) -> bool {
+        c.events.get(row as usize).is_some_and(|(e, _)| c.is_asked(e.ts, 0))
+    }
+
     fn cell(c: &Columns, row: u32, column: c_int) -> Cell<'_> {
         let Some((event, emitter)) = c.events.get(row as usize) else { return Cell::Null };
         match column {

@@ -85,7 +85,8 @@ macro_rules! sched_table {
             }
             #[inline]
             fn visible(c: &Columns, id: u32) -> bool {
-                c.sched.row(id) != NONE
+                let row = c.sched.row(id);
+                row != NONE && c.is_asked(c.states.ts(row), c.states.dur(row))
             }
             #[inline]
             fn cell(c: &Columns, id: u32, column: c_int) -> Cell<'_> {
@@ -146,7 +147,9 @@ impl Table for ThreadState {
 
     #[inline]
     fn visible(c: &Columns, row: u32) -> bool {
-        !matches!(c.states.kind(row), Kind::Absent | Kind::Unknown) && c.states.utid(row) != 0
+        !matches!(c.states.kind(row), Kind::Absent | Kind::Unknown)
+            && c.states.utid(row) != 0
+            && c.is_asked(c.states.ts(row), c.states.dur(row))
     }
 
     #[inline]
@@ -207,7 +210,7 @@ impl Table for Wait {
 
     #[inline]
     fn visible(c: &Columns, row: u32) -> bool {
-        matches!(c.states.kind(row), Kind::Runnable | Kind::Preempted | Kind::Blocked) && c.states.utid(row) != 0
+        c.states.kind(row) != Kind::Running && ThreadState::visible(c, row)
     }
 
     fn cell(c: &Columns, row: u32, column: c_int) -> Cell<'_> {

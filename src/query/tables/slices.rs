@@ -19,6 +19,10 @@ impl Table for Slice {
         c.slices.ts.len() as u32
     }
 
+    fn visible(c: &Columns, row: u32) -> bool {
+        c.is_asked(c.slices.ts.get(row), c.slices.dur.get(row))
+    }
+
     fn cell(c: &Columns, row: u32, column: c_int) -> Cell<'_> {
         let s = &c.slices;
         match column {
@@ -61,6 +65,10 @@ impl Table for Counter {
 
     fn rows(c: &Columns) -> u32 {
         c.counters.ts.len() as u32
+    }
+
+    fn visible(c: &Columns, row: u32) -> bool {
+        c.is_asked(c.counters.ts.get(row), 0)
     }
 
     fn cell(c: &Columns, row: u32, column: c_int) -> Cell<'_> {

@@ -1,0 +1,4 @@
+-- How busy each CPU was
+SELECT s.cpu, round(100.0 * sum(s.dur) FILTER (WHERE s.utid != 0) / max(1, trace_dur()), 1) AS busy_percent,
+    count(*) FILTER (WHERE s.utid != 0) AS slices, count(DISTINCT s.utid) AS threads
+FROM sched_clamped s GROUP BY s.cpu ORDER BY s.cpu;
