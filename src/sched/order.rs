@@ -6,7 +6,7 @@
 //! the lower id goes first, so that the result does not depend on arrival. Never drops an event: one that comes
 //! after its time was passed is given out at once, moved to the present, and counted.
 
-use super::event::{Event, Item, ProcessFact};
+use super::event::{Event, Item, Loss, ProcessFact};
 use std::collections::{BTreeMap, VecDeque};
 
 /// CPU ids beyond this are damage, not hardware (the kernel's own limit is 8192).
@@ -77,8 +77,12 @@ impl TimeOrder {
                 self.release(ts, out);
                 out(&Item::CompleteThrough { ts });
             }
-            // A loss belongs where the known events end; unknown (0) means here and now.
+            // A loss belongs where the known events end; where that is not told, after those that stand before it.
             Item::Loss(loss) if loss.from > 0 => self.timed(loss.from, true, item, out),
+            Item::Loss(Loss { cpu, .. }) | Item::Damage { cpu: Some(cpu), .. } => {
+                let last = self.cpus.get(&cpu).and_then(VecDeque::back).map_or(self.emitted, |e| e.ts);
+                self.timed(last, true, item, out);
+            }
             Item::Gap { from, .. } => self.timed(from, true, item, out),
             Item::CpuState { ts, .. } | Item::ThreadState { ts, .. } | Item::CpuOnline { ts, .. } => {
                 self.timed(ts, false, item, out);

@@ -65,6 +65,11 @@ impl Model {
         }
     }
 
+    /// The CPU lanes alone, without who is ready at the window's end: cheap, for redrawing while the window moves.
+    pub fn lanes(&self, window: Window, cells: usize) -> Vec<CpuRow> {
+        self.cpus().into_iter().map(|cpu| self.cpu_row(cpu, window, cells, &[])).collect()
+    }
+
     /// The thread table: every thread that lived in the window, unsorted, without the idle threads.
     pub fn thread_rows(&self, window: Window, bar: usize) -> Vec<ThreadRow> {
         let edges = Edges::new(window, bar);
