@@ -115,7 +115,11 @@ impl Folder {
             return;
         }
         let floor = cpu.and_then(|c| self.cpus.get(c as usize)).map_or(0, |c| c.unknown_until);
-        let start = if open.is_some() { ts } else { since.unwrap_or(ts).min(ts).max(floor).max(self.live[utid as usize].last_end) };
+        let start = if open.is_some() {
+            ts
+        } else {
+            since.unwrap_or(ts).min(ts).max(floor).max(self.live[utid as usize].last_end)
+        };
         let mut interval = Interval::new(self.take_row(), utid, start, state);
         interval.cpu = cpu;
         if let ThreadNow::Blocked(left) = state {

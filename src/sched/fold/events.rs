@@ -230,7 +230,14 @@ impl Folder {
         }
     }
 
-    pub(super) fn become_ready(&mut self, ts: u64, utid: Utid, wake: PendingWake, target: Option<u32>, sink: &mut impl Sink) {
+    pub(super) fn become_ready(
+        &mut self,
+        ts: u64,
+        utid: Utid,
+        wake: PendingWake,
+        target: Option<u32>,
+        sink: &mut impl Sink,
+    ) {
         self.close_any(ts, utid, sink);
         let mut interval = Interval::new(self.take_row(), utid, ts, ThreadNow::Runnable);
         interval.waker = wake.waker;

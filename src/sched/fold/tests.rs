@@ -227,11 +227,7 @@ fn case_33_the_queue_follows_a_migration_the_label_stays() {
 #[test]
 fn case_35_the_state_belongs_to_the_thread_that_left() {
     // Compact: nobody says who left first.
-    let (rows, folder) = fold(&[
-        switch(100, 0, None, D, 2),
-        switch(200, 0, None, S, 1),
-        switch(300, 0, None, D, 2),
-    ]);
+    let (rows, folder) = fold(&[switch(100, 0, None, D, 2), switch(200, 0, None, S, 1), switch(300, 0, None, D, 2)]);
     assert_eq!(folder.stats().skipped_switches, 1);
     assert_eq!(rows.states(2), [(200, Some(300), Blocked(S)), (300, None, Running)]);
     assert_eq!(rows.states(1), [(200, Some(300), Running), (300, None, Blocked(D))]);
@@ -250,7 +246,11 @@ fn case_36_nothing_is_paired_across_a_loss() {
         switch(500, 0, 7, S, 0),
     ]);
     let seven = rows.of(7);
-    assert_eq!((seven[0].start, seven[0].end, seven[0].end_known), (190, Some(200), false), "a wait of no known length");
+    assert_eq!(
+        (seven[0].start, seven[0].end, seven[0].end_known),
+        (190, Some(200), false),
+        "a wait of no known length"
+    );
     assert_eq!((seven[1].start, seven[1].end, seven[1].end_known), (450, Some(500), true));
     let (six, eight) = (rows.of(6)[0], rows.of(8)[1]);
     assert_eq!((six.end, six.end_known, six.end_state), (Some(200), false, None), "what ran ends unknown");
@@ -359,28 +359,21 @@ fn case_48_two_lives_of_one_tid_share_nothing() {
 
 #[test]
 fn the_idle_thread_is_one_life_on_all_cpus() {
-    let (rows, folder) = fold(&[
-        switch(10, 0, 7, S, 0),
-        switch(12, 1, 8, S, 0),
-        switch(20, 0, 0, R, 7),
-        switch(22, 1, 0, R, 8),
-    ]);
+    let (rows, folder) =
+        fold(&[switch(10, 0, 7, S, 0), switch(12, 1, 8, S, 0), switch(20, 0, 0, R, 7), switch(22, 1, 0, R, 8)]);
     let idle = rows.of(0);
-    assert_eq!(idle.iter().map(|i| (i.start, i.end, i.cpu)).collect::<Vec<_>>(), [
-        (10, Some(20), Some(0)),
-        (12, Some(22), Some(1)),
-    ]);
+    assert_eq!(
+        idle.iter().map(|i| (i.start, i.end, i.cpu)).collect::<Vec<_>>(),
+        [(10, Some(20), Some(0)), (12, Some(22), Some(1)),]
+    );
     assert!(idle.iter().all(|i| i.utid == 0 && i.state == Running && i.end_state == Some(R)));
     assert_eq!(folder.threads().len(), 3);
 }
 
 #[test]
 fn a_switch_that_does_not_fit_is_not_bridged() {
-    let (rows, folder) = fold(&[
-        switch(10, 0, 0, R, 7),
-        event(15, 0, EventKind::Idle { cpu: 0, state: 1 }),
-        switch(30, 0, 8, S, 9),
-    ]);
+    let (rows, folder) =
+        fold(&[switch(10, 0, 0, R, 7), event(15, 0, EventKind::Idle { cpu: 0, state: 1 }), switch(30, 0, 8, S, 9)]);
     assert_eq!(folder.stats().mismatched, 1);
     let seven = rows.of(7)[0];
     assert_eq!((seven.end, seven.end_known, seven.end_state), (Some(15), false, None));
