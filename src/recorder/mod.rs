@@ -4,8 +4,11 @@
 //! `control` answers requests on a socket; [`signals`] takes signals over; [`places`] says where everything is. The
 //! recorder never draws, never decodes what it wrote, and never waits for anybody who asks it something.
 
+pub mod blocked;
 pub mod control;
+pub mod encoder;
 pub mod places;
+pub mod plan;
 pub mod settings;
 pub mod signals;
 pub mod status;
