@@ -4,12 +4,26 @@
 //! `control` answers requests on a socket; [`signals`] takes signals over; [`places`] says where everything is. The
 //! recorder never draws, never decodes what it wrote, and never waits for anybody who asks it something.
 
+mod answers;
 pub mod blocked;
+pub mod clock;
 pub mod control;
 pub mod encoder;
+pub mod facts;
+pub mod gauge;
+pub mod head;
+pub mod live;
+pub mod machine;
+pub mod names;
+pub mod pipeline;
 pub mod places;
 pub mod plan;
+pub mod reader;
+pub mod run;
 pub mod settings;
 pub mod signals;
+pub mod snapshots;
 pub mod status;
 pub mod tracker;
+pub mod triggers;
+pub mod writer;

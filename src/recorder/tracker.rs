@@ -74,12 +74,31 @@ pub struct Tracker {
     /// Begin of the summary's first cell.
     start: u64,
     worst: Option<WorstWait>,
+    recent: Recent,
+}
+
+/// Extremes over some stretch of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Recent {
+    /// Longest run-queue latency that ended, ns.
+    pub wait: u64,
+    /// Longest stretch in D that ended, ns.
+    pub blocked: u64,
+    /// Most threads ready at once on one CPU's queue.
+    pub ready: u32,
 }
 
 impl Tracker {
     /// Knows nothing yet about these CPUs.
     pub fn new(cpus: &[u32], start: u64) -> Tracker {
-        let mut tracker = Tracker { chunks: Vec::new(), cpus: Vec::new(), places: Vec::new(), start, worst: None };
+        let mut tracker = Tracker {
+            chunks: Vec::new(),
+            cpus: Vec::new(),
+            places: Vec::new(),
+            start,
+            worst: None,
+            recent: Recent::default(),
+        };
         cpus.iter().for_each(|&c| tracker.add_cpu(c));
         tracker
     }
@@ -123,6 +142,9 @@ impl Tracker {
             Now::Unknown | Now::Blocked if ts >= before.since => {
                 *thread = Thread { since: ts, cpu: target, flags: TaskState::default(), now: Now::Ready };
                 if before.now == Now::Blocked {
+                    if before.flags.contains(TaskState::UNINTERRUPTIBLE) {
+                        self.recent.blocked = self.recent.blocked.max(ts - before.since);
+                    }
                     self.unblocked(before);
                 }
                 self.ready(target, ts);
@@ -200,14 +222,24 @@ impl Tracker {
         self.cpus.iter().all(|c| c.known)
     }
 
-    /// Ends the summary at `end` and begins the next there.
-    pub fn take_summary(&mut self, end: u64) -> (Summary, Option<WorstWait>) {
+    /// The summary as it would be if it ended at `end`; nothing changes.
+    pub fn summary(&mut self, end: u64) -> Summary {
         for place in 0..self.cpus.len() {
             self.book(place, end);
         }
-        let lanes =
-            self.cpus.iter_mut().map(|c| CpuLane { cpu: c.id, cells: c.cells.drain(..).map(Cell::shown).collect() });
-        let summary = Summary { start: self.start, step: STEP, lanes: lanes.collect(), marks: Vec::new() };
+        let lane = |c: &Cpu| CpuLane { cpu: c.id, cells: c.cells.iter().map(|c| c.shown()).collect() };
+        Summary { start: self.start, step: STEP, lanes: self.cpus.iter().map(lane).collect(), marks: Vec::new() }
+    }
+
+    /// The worst since the last call: what triggers look at.
+    pub fn take_recent(&mut self) -> Recent {
+        std::mem::take(&mut self.recent)
+    }
+
+    /// Ends the summary at `end` and begins the next there.
+    pub fn take_summary(&mut self, end: u64) -> (Summary, Option<WorstWait>) {
+        let summary = self.summary(end);
+        self.cpus.iter_mut().for_each(|c| c.cells.clear());
         self.start = end;
         self.cpus.iter_mut().for_each(|c| c.booked = end);
         (summary, self.worst.take())
@@ -252,6 +284,7 @@ impl Tracker {
             return;
         }
         let dur = ts - before.since;
+        self.recent.wait = self.recent.wait.max(dur);
         let cell = self.cell(place, ts);
         cell.worst = cell.worst.max(dur);
         if self.worst.as_ref().is_none_or(|w| dur > w.dur) {
@@ -265,6 +298,7 @@ impl Tracker {
         let c = &mut self.cpus[place];
         c.ready += 1;
         let ready = c.ready;
+        self.recent.ready = self.recent.ready.max(ready);
         let cell = self.cell(place, ts);
         cell.ready = cell.ready.max(ready);
     }

@@ -1,0 +1,158 @@
+//! What a running recorder answers: its status, and snapshots.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use super::clock;
+use super::control::Reply;
+use super::gauge::{Reading, forecast};
+use super::head::Moment;
+use super::run::Recorder;
+use super::snapshots::Merged;
+use super::status::{Kept, Status};
+use crate::sched::summary::Window;
+use crate::store::StoreError;
+use crate::store::catalog::Catalog;
+use crate::store::snapshot::{self, Taken};
+
+impl Recorder {
+    /// About once a second: what it costs, and a sign of life for the service manager.
+    pub(super) fn tick(&mut self) {
+        let cpu_ns = self.proc.own_usage().map_or(0, |u| u.cpu_ns);
+        let events = self.live.lock().events;
+        self.gauge.add(Reading { at: Instant::now(), events, cpu_ns });
+        // Without a service manager this does nothing.
+        let _ = sd_notify::notify(false, &[sd_notify::NotifyState::Watchdog]);
+    }
+
+    /// How it is doing.
+    pub fn status(&self) -> Status {
+        let usage = self.proc.own_usage().unwrap_or_default();
+        let (events_per_s, own_cpu) = self.gauge.rates();
+        let now = clock::boot_now();
+        let live = self.live.lock();
+        let mut warnings: Vec<String> = live.problem.iter().map(|p| format!("not writing: {p}")).collect();
+        warnings.extend(self.instance.notes().iter().map(ToString::to_string));
+        if live.damaged > 0 {
+            warnings.push(format!("{} ring-buffer pages could not be read to their end", live.damaged));
+        }
+        let seconds = now.saturating_sub(self.started) as f64 / 1e9;
+        let rate = if seconds > 0.0 { live.written as f64 / seconds } else { 0.0 };
+        let store = &self.settings.store;
+        let kept = Kept {
+            max_bytes: store.max_bytes,
+            forecast_s: forecast(rate, store.max_bytes, live.kept.bytes.saturating_add(live.kept.free), store.max_age),
+            ..live.kept
+        };
+        Status {
+            pid: std::process::id(),
+            version: self.world.version.clone(),
+            store: self.places.store.clone(),
+            instance: self.instance.name().to_owned(),
+            clock: self.instance.clock().name().to_owned(),
+            now,
+            started: self.started,
+            segment: live.segment.clone(),
+            events: live.events,
+            events_per_s,
+            lost: live.lost.values().copied().collect(),
+            own_cpu,
+            own_cpu_ns: usage.cpu_ns,
+            own_rss: usage.rss,
+            own_tids: usage.threads.iter().map(|t| t.tid).collect(),
+            buffer_kb: self.buffer_kb,
+            kept,
+            snapshots: self.snapshots.0,
+            last_snapshot: self.snapshots.1.clone(),
+            warnings,
+        }
+    }
+
+    /// Takes the snapshots whose time has come, and answers everybody who waits for them.
+    pub(super) fn take_snapshots(&mut self) {
+        if !self.waiting.due_in(Instant::now()).is_some_and(|due| due.is_zero()) {
+            return;
+        }
+        let Some(merged) = self.waiting.take() else { return };
+        let clients = merged.clients.clone();
+        let reply = match self.snapshot(merged) {
+            Ok(taken) => {
+                let path = taken.file.path.clone();
+                tracing::info!("snapshot {taken}");
+                self.snapshots = (self.snapshots.0 + 1, Some(path.clone()));
+                let window = taken.totals.window();
+                let reply = Reply::Snapshot { path, from: window.from, to: window.to, bytes: taken.file.bytes };
+                sync_later(taken);
+                reply
+            }
+            Err(e) => {
+                tracing::error!("snapshot: {e}");
+                Reply::Error { error: e.to_string() }
+            }
+        };
+        self.waiting.taken(Instant::now());
+        for client in clients {
+            self.answer(client, &reply);
+        }
+    }
+
+    fn snapshot(&self, merged: Merged) -> Result<Taken, StoreError> {
+        let growing = self.flush();
+        let to = growing.as_ref().map_or_else(clock::boot_now, |g| g.footer.totals.end);
+        let request = snapshot::Request {
+            boot: self.world.boot,
+            window: Window { from: to.saturating_sub(merged.last_ns), to },
+            reason: merged.reason,
+            detail: merged.detail,
+            label: merged.label,
+            requested_at: merged.at,
+        };
+        let plan = snapshot::plan(&Catalog::open(&self.store)?, growing, request)?;
+        let mut head = Vec::new();
+        let empty = Vec::new();
+        let moment = Moment {
+            start: plan.window().from,
+            clocks: clock::snapshot(),
+            stats: &[],
+            own: self.own.get().unwrap_or(&empty),
+            // What the CPUs did then stands at the begin of the first frame that is copied.
+            tracker: None,
+        };
+        self.world.head(&moment, &self.facts.names(), &mut head);
+        note(&plan.note(), &mut head);
+        plan.write(&self.store, &head, self.settings.store.level)
+    }
+
+    /// Where the last finished segment is (for a one-shot recording).
+    pub fn last_finished(&self) -> Option<PathBuf> {
+        self.live.lock().last_finished.clone()
+    }
+}
+
+/// Why the snapshot was taken, for readers that know no footer.
+fn note(note: &crate::store::footer::SnapshotNote, head: &mut Vec<u8>) {
+    let windows = [("asked", note.asked), ("real", note.real)].map(|(k, w)| (k, format!("{}..{}", w.from, w.to)));
+    let holes: Vec<String> = note.holes.iter().map(|w| format!("{}..{}", w.from, w.to)).collect();
+    let holes = holes.join(" ");
+    let pairs = [
+        ("dashcam.snapshot.reason", note.reason.as_bytes()),
+        ("dashcam.snapshot.detail", note.detail.as_bytes()),
+        ("dashcam.snapshot.label", note.label.as_bytes()),
+        ("dashcam.snapshot.asked_window", windows[0].1.as_bytes()),
+        ("dashcam.snapshot.real_window", windows[1].1.as_bytes()),
+        ("dashcam.snapshot.holes", holes.as_bytes()),
+    ];
+    crate::perfetto::encode::packets::metadata(&pairs, head);
+}
+
+/// The operator has the path already; the disk may take its time.
+fn sync_later(taken: Taken) {
+    let sync = move || {
+        if let Err(e) = taken.sync() {
+            tracing::warn!("{e}");
+        }
+    };
+    if let Err(e) = super::pipeline::spawn("dc-sync", sync) {
+        tracing::warn!("the snapshot is not flushed to the disk: {e}");
+    }
+}

@@ -1,0 +1,91 @@
+//! Numbers of a running recorder that several of its threads add to and `status` reads.
+//!
+//! Locked once a frame or rarer, never per event; nobody holds it while doing anything slow.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::status::{CpuLoss, Kept, OpenSegment};
+use crate::sched::event::Loss;
+use crate::store::retention::Limits;
+
+/// Shared by all threads of one recorder.
+#[derive(Debug, Default)]
+pub struct Live {
+    inner: Mutex<Numbers>,
+}
+
+/// The numbers.
+#[derive(Debug, Default)]
+pub struct Numbers {
+    /// Events written since the beginning.
+    pub events: u64,
+    /// Loss by CPU since the beginning.
+    pub lost: BTreeMap<u32, CpuLoss>,
+    /// Records that belong to no event asked for.
+    pub unknown: u64,
+    /// Sub-buffers with damage.
+    pub damaged: u64,
+    /// The segment being written.
+    pub segment: Option<OpenSegment>,
+    /// Bytes written since the beginning.
+    pub written: u64,
+    /// Segments finished since the beginning.
+    pub finished: u64,
+    /// The last one finished.
+    pub last_finished: Option<PathBuf>,
+    /// What is on disk.
+    pub kept: Kept,
+    /// Why nothing is written at the moment.
+    pub problem: Option<String>,
+    /// Encoded events that could not be written; to be told as loss.
+    pub dropped: Vec<Dropped>,
+    /// What is kept at most, and the share of the file system that stays free (0..=1).
+    pub limits: (Limits, f64),
+    /// No segment is open: the next frame must be a head.
+    pub reopen: bool,
+}
+
+/// Events of one CPU that could not be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Dropped {
+    /// The CPU.
+    pub cpu: u32,
+    /// First and last of them, ns on CLOCK_BOOTTIME.
+    pub span: (u64, u64),
+    /// How many.
+    pub count: u64,
+}
+
+impl Live {
+    /// The numbers, to read or add to.
+    pub fn lock(&self) -> MutexGuard<'_, Numbers> {
+        // A panic elsewhere leaves at worst a number that is a little behind.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Numbers {
+    /// Adds losses.
+    pub fn lose(&mut self, losses: &[Loss]) {
+        for loss in losses {
+            let lost = self.lost.entry(loss.cpu).or_insert(CpuLoss { cpu: loss.cpu, ..CpuLoss::default() });
+            match loss.count {
+                Some(n) => lost.count = lost.count.saturating_add(n),
+                None => lost.unknown = true,
+            }
+        }
+    }
+
+    /// Adds events that could not be written; those of one CPU are told as one loss.
+    pub fn drop_events(&mut self, cpu: u32, span: (u64, u64), count: u64) {
+        match self.dropped.iter_mut().find(|d| d.cpu == cpu) {
+            Some(d) => {
+                d.count += count;
+                d.span = (d.span.0.min(span.0), d.span.1.max(span.1));
+            }
+            None => self.dropped.push(Dropped { cpu, span, count }),
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! What is known of processes and threads: kept current by hints from the capture path, read from procfs once per life.
+//!
+//! Pure: [`Names`] is told what happened and says what should be read; [`super::facts`] is the thread that does the
+//! reading. Lives that ended are kept for a while, since a snapshot reaches back to when they were there.
+
+use std::collections::VecDeque;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::encoder::Hint;
+use crate::kernel::procfs;
+use crate::perfetto::encode::packets::{self, Process, Thread};
+use crate::sched::event::Tid;
+
+/// CLONE_THREAD (include/uapi/linux/sched.h): the new task belongs to its creator's process.
+const CLONE_THREAD: u64 = 0x0001_0000;
+/// A new process is looked at this much later, ns: by then it has mostly done its exec, or is gone again.
+const NEW_DELAY: u64 = 250_000_000;
+/// After an exec the new command line is in place at once.
+const EXEC_DELAY: u64 = 20_000_000;
+/// Ended lives kept at most.
+const MAX_DEAD: usize = 20_000;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct Names {
+    processes: FxHashMap<Tid, Process>,
+    threads: FxHashMap<Tid, Thread>,
+    /// When it ended (ns, boot), and what it was; the process if it was a leader.
+    dead: VecDeque<(u64, Thread, Option<Process>)>,
+    /// Processes to be read from procfs: when, and which; in no order.
+    due: Vec<(u64, Tid)>,
+    waiting: FxHashSet<Tid>,
+}
+
+impl Names {
+    /// Takes what an event told.
+    pub fn hint(&mut self, hint: &Hint) {
+        match *hint {
+            Hint::New { ts, tid, parent, clone_flags, comm } => self.new_task(ts, tid, parent, clone_flags, &comm),
+            Hint::Renamed { tid, comm, .. } => {
+                let name = text(&comm);
+                if let Some(process) = self.processes.get_mut(&tid) {
+                    process.name = name.to_vec();
+                }
+                if let Some(thread) = self.threads.get_mut(&tid) {
+                    thread.name = name.to_vec();
+                }
+            }
+            Hint::Exec { ts, tid, old_tid } => {
+                if old_tid != tid {
+                    self.threads.remove(&old_tid);
+                }
+                self.read_later(tid, ts + EXEC_DELAY);
+            }
+            Hint::Gone { ts, tid } => self.gone(ts, tid),
+        }
+    }
+
+    fn new_task(&mut self, ts: u64, tid: Tid, parent: Tid, clone_flags: u64, comm: &[u8]) {
+        let owner = self.threads.get(&parent).map_or(parent, |t| t.pid);
+        // Whoever had this tid before is gone, even if the event that said so was lost.
+        self.gone(ts, tid);
+        let name = text(comm).to_vec();
+        let pid = if clone_flags & CLONE_THREAD != 0 { owner } else { tid };
+        self.threads.insert(tid, Thread { tid, pid, name: name.clone(), start: Some(ts) });
+        if pid != tid {
+            return;
+        }
+        let from = self.processes.get(&owner);
+        let process = Process {
+            pid,
+            ppid: owner,
+            cmdline: Vec::new(),
+            name,
+            uid: from.and_then(|p| p.uid),
+            cgroup: from.map(|p| p.cgroup.clone()).unwrap_or_default(),
+            start: Some(ts),
+            // kthreadd is 2 on every Linux and the only parent of kernel threads.
+            kernel: owner == 2,
+        };
+        self.processes.insert(pid, process);
+        self.read_later(pid, ts + NEW_DELAY);
+    }
+
+    fn read_later(&mut self, pid: Tid, at: u64) {
+        self.due.retain(|d| d.1 != pid || !self.waiting.contains(&pid));
+        self.waiting.insert(pid);
+        self.due.push((at, pid));
+    }
+
+    fn gone(&mut self, ts: u64, tid: Tid) {
+        self.waiting.remove(&tid);
+        let process = self.processes.remove(&tid);
+        let Some(thread) = self.threads.remove(&tid) else { return };
+        if self.dead.len() >= MAX_DEAD {
+            self.dead.pop_front();
+        }
+        self.dead.push_back((ts, thread, process));
+    }
+
+    /// Forgets lives that ended before `before`.
+    pub fn forget_dead(&mut self, before: u64) {
+        while self.dead.front().is_some_and(|d| d.0 < before) {
+            self.dead.pop_front();
+        }
+    }
+
+    /// A process that should be read from procfs by `now`.
+    pub fn next_due(&mut self, now: u64) -> Option<Tid> {
+        while let Some(at) = self.due.iter().position(|d| d.0 <= now) {
+            let (_, pid) = self.due.swap_remove(at);
+            if self.waiting.remove(&pid) {
+                return Some(pid);
+            }
+        }
+        None
+    }
+
+    /// When the next process should be read.
+    pub fn next_due_at(&self) -> Option<u64> {
+        self.due.iter().map(|d| d.0).min()
+    }
+
+    /// Takes what procfs said of a process; true if that is news.
+    pub fn learn_process(&mut self, read: &procfs::Process) -> bool {
+        let process = Process {
+            pid: read.pid,
+            ppid: read.ppid,
+            cmdline: read.cmdline.clone(),
+            name: read.name.clone(),
+            uid: read.uid,
+            cgroup: read.cgroup.clone(),
+            // procfs rounds to 10 ms; the event was exact.
+            start: self.processes.get(&read.pid).and_then(|p| p.start).or(Some(read.start)),
+            kernel: read.kernel,
+        };
+        if self.processes.get(&read.pid) == Some(&process) {
+            return false;
+        }
+        self.processes.insert(read.pid, process);
+        true
+    }
+
+    /// Takes what procfs said of a thread; true if that is news.
+    pub fn learn_thread(&mut self, read: &procfs::Thread) -> bool {
+        let start = self.threads.get(&read.tid).and_then(|t| t.start).or(Some(read.start));
+        let thread = Thread { tid: read.tid, pid: read.pid, name: read.name.clone(), start };
+        if self.threads.get(&read.tid) == Some(&thread) {
+            return false;
+        }
+        self.threads.insert(read.tid, thread);
+        true
+    }
+
+    /// After a complete scan: whatever it did not meet, and began before the scan did, is gone.
+    pub fn only_these(&mut self, seen: &FxHashSet<Tid>, scan_began: u64) {
+        let old = |t: &&Thread| t.start.is_none_or(|s| s < scan_began) && !seen.contains(&t.tid);
+        let gone: Vec<Tid> = self.threads.values().filter(old).map(|t| t.tid).collect();
+        for tid in gone {
+            self.gone(scan_began, tid);
+        }
+    }
+
+    /// The process of this id, as known.
+    pub fn process(&self, pid: Tid) -> Option<&Process> {
+        self.processes.get(&pid)
+    }
+
+    /// The thread of this id, as known.
+    pub fn thread(&self, tid: Tid) -> Option<&Thread> {
+        self.threads.get(&tid)
+    }
+
+    /// Appends everybody who lived at `from` (ns, boot) or came since, as a process tree of that instant. Of several
+    /// lives under one id the earliest counts: the later ones are told by the events between.
+    pub fn write_tree(&self, from: u64, out: &mut Vec<u8>) {
+        let (mut processes, mut threads) = (Vec::new(), Vec::new());
+        let mut taken = FxHashSet::default();
+        for (_, thread, process) in self.dead.iter().filter(|d| d.0 >= from) {
+            if taken.insert(thread.tid) {
+                threads.push(thread.clone());
+                processes.extend(process.clone());
+            }
+        }
+        threads.extend(self.threads.values().filter(|t| !taken.contains(&t.tid)).cloned());
+        processes.extend(self.processes.values().filter(|p| !taken.contains(&p.pid)).cloned());
+        // In order, so that the same world gives the same bytes, and zstd finds what is alike side by side.
+        processes.sort_by_key(|p| p.pid);
+        threads.sort_by_key(|t| t.tid);
+        packets::process_tree(from, &processes, &threads, out);
+    }
+}
+
+/// A name up to its NUL.
+fn text(comm: &[u8]) -> &[u8] {
+    let end = comm.iter().position(|&b| b == 0).unwrap_or(comm.len());
+    &comm[..end]
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::names::NameTable;
+    use crate::perfetto::decode::Decoder;
+    use crate::sched::event::Item;
+
+    fn comm(name: &str) -> [u8; 16] {
+        let mut out = [0; 16];
+        out[..name.len()].copy_from_slice(name.as_bytes());
+        out
+    }
+
+    fn new(ts: u64, tid: Tid, parent: Tid, clone_flags: u64, name: &str) -> Hint {
+        Hint::New { ts, tid, parent, clone_flags, comm: comm(name) }
+    }
+
+    fn tree(names: &Names, from: u64) -> (Vec<Tid>, Vec<(Tid, Tid, String)>) {
+        let mut out = Vec::new();
+        names.write_tree(from, &mut out);
+        let (mut pids, mut tids, mut table) = (Vec::new(), Vec::new(), NameTable::new());
+        let mut items = Vec::new();
+        Decoder::new().decode(&out, &mut table, &mut |item| items.push(item)).unwrap();
+        for item in items {
+            match item {
+                Item::Process(p) => pids.push(p.pid),
+                Item::Thread(t) => tids.push((t.tid, t.pid, table.text(t.name))),
+                _ => {}
+            }
+        }
+        (pids, tids)
+    }
+
+    #[test]
+    fn case_50_threads_of_a_sleeping_leader_have_their_process() {
+        let mut names = Names::default();
+        names.hint(&new(10, 500, 1, 0, "sh"));
+        names.hint(&Hint::Renamed { ts: 12, tid: 500, comm: comm("train.py") });
+        names.hint(&new(20, 501, 500, CLONE_THREAD, "loader"));
+        names.hint(&new(30, 502, 501, CLONE_THREAD, "loader"));
+        let (pids, tids) = tree(&names, 100);
+        assert_eq!(pids, [500]);
+        assert_eq!(tids[2], (502, 500, "loader".into()), "a thread of a thread belongs to the leader");
+        assert_eq!(names.process(500).unwrap().name, b"train.py");
+    }
+
+    #[test]
+    fn case_52_54_a_process_is_read_once_and_not_at_all_if_it_is_gone_by_then() {
+        let mut names = Names::default();
+        names.hint(&new(0, 7, 1, 0, "a"));
+        names.hint(&new(0, 8, 1, 0, "b"));
+        names.hint(&Hint::Exec { ts: 5, tid: 7, old_tid: 7 });
+        names.hint(&Hint::Gone { ts: 6, tid: 8 });
+        assert_eq!(names.next_due(EXEC_DELAY), None);
+        assert_eq!(names.next_due(EXEC_DELAY + 5), Some(7));
+        assert_eq!(names.next_due(u64::MAX), None);
+    }
+
+    #[test]
+    fn case_48_a_snapshot_that_reaches_back_sees_the_life_of_then() {
+        let mut names = Names::default();
+        names.hint(&new(10, 500, 1, 0, "first"));
+        names.hint(&Hint::Gone { ts: 100, tid: 500 });
+        names.hint(&new(200, 500, 1, 0, "second"));
+        assert_eq!(tree(&names, 50).1, [(500, 500, "first".into())]);
+        assert_eq!(tree(&names, 150).1, [(500, 500, "second".into())]);
+        names.forget_dead(101);
+        assert_eq!(tree(&names, 50).1, [(500, 500, "second".into())]);
+    }
+
+    #[test]
+    fn a_scan_ends_lives_whose_end_was_missed() {
+        let mut names = Names::default();
+        names.hint(&new(10, 7, 1, 0, "a"));
+        names.hint(&new(900, 8, 1, 0, "younger than the scan"));
+        names.only_these(&FxHashSet::default(), 500);
+        assert!(names.thread(7).is_none() && names.thread(8).is_some());
+    }
+
+    #[test]
+    fn what_procfs_says_is_news_once_and_keeps_the_exact_start() {
+        let mut names = Names::default();
+        names.hint(&new(123_456_789, 7, 1, 0, "sh"));
+        let read = procfs::Process { pid: 7, ppid: 1, name: b"sh".to_vec(), start: 120_000_000, ..Default::default() };
+        let read = procfs::Process { cmdline: vec![b"sh".to_vec()], ..read };
+        assert!(names.learn_process(&read));
+        assert!(!names.learn_process(&read));
+        assert_eq!(names.process(7).unwrap().start, Some(123_456_789));
+    }
+}

@@ -1,0 +1,589 @@
+//! One recorder from start to stop: what is set up in which order, and what happens while it runs.
+//!
+//! [`Recorder::start`] records; [`Recorder::serve`] answers requests until it is told to stop; [`Recorder::stop`] leaves
+//! everything as it was found. The same code runs as a service and inside the viewer's process.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+
+use super::blocked::Stacks;
+use super::clock;
+use super::control::{ClientId, Reply, Request, Server};
+use super::encoder::{Encoder, EncoderParts};
+use super::facts::{Facts, FactsThread};
+use super::gauge::Gauge;
+use super::head::World;
+use super::live::Live;
+use super::pipeline::{Parts, Pipeline, spawn};
+use super::places::Places;
+use super::plan::Plan;
+use super::reader::{Command, Source};
+use super::settings::{Blocked, Settings};
+use super::signals::{Pending, Signals};
+use super::snapshots::{Asked, Waiting};
+use super::triggers::{Fired, Triggers};
+use super::{machine, writer};
+use crate::kernel::instance::{self, Instance, InstanceError};
+use crate::kernel::procfs::Proc;
+use crate::sched::event::Tid;
+use crate::store::lock::{Holder, RecorderLock};
+use crate::store::probe::PacketProbe;
+use crate::store::recover::{Outcome, recover};
+use crate::store::retention::{Clocks, Limits};
+use crate::store::{Store, StoreError};
+
+/// Hints that may wait for the facts thread.
+const HINTS: usize = 16 << 10;
+/// Packets of facts that may wait for the encoder.
+const PACKETS: usize = 256;
+/// How long the first look at all processes may delay the start.
+const FIRST_SCAN: Duration = Duration::from_millis(400);
+/// How long a request may wait for the capture path.
+const ANSWER: Duration = Duration::from_secs(5);
+/// Readings of own cost, watchdog.
+const TICK: Duration = Duration::from_secs(1);
+
+/// Why a recorder cannot run.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The store says no.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The kernel says no.
+    #[error(transparent)]
+    Instance(#[from] InstanceError),
+    /// The operating system says no.
+    #[error("cannot {what}: {why}")]
+    Io {
+        /// What was tried.
+        what: String,
+        /// The answer.
+        why: io::Error,
+    },
+}
+
+fn io_error(what: impl Into<String>) -> impl FnOnce(io::Error) -> RunError {
+    move |why| RunError::Io { what: what.into(), why }
+}
+
+/// Reads the configuration again; the error is for the log.
+pub type Reload = Box<dyn Fn() -> Result<Settings, String> + Send>;
+
+/// A recorder that records.
+pub struct Recorder {
+    pub(super) settings: Settings,
+    pub(super) store: Store,
+    pub(super) places: Places,
+    pub(super) instance: Arc<Instance>,
+    pub(super) pipeline: Option<Pipeline>,
+    pub(super) facts: Arc<Facts>,
+    facts_thread: Option<JoinHandle<()>>,
+    pub(super) live: Arc<Live>,
+    pub(super) world: Arc<World>,
+    pub(super) own: Arc<OnceLock<Vec<Tid>>>,
+    server: Option<Server>,
+    fired: Receiver<Fired>,
+    nudge: Arc<EventFd>,
+    pub(super) waiting: Waiting,
+    pub(super) gauge: Gauge,
+    pub(super) proc: Proc,
+    pub(super) started: u64,
+    pub(super) snapshots: (u64, Option<PathBuf>),
+    pub(super) buffer_kb: u64,
+    rotations: Vec<(ClientId, Receiver<()>)>,
+    stopping: Vec<ClientId>,
+    _lock: RecorderLock,
+}
+
+/// What ends [`Recorder::serve`], besides a request or a signal.
+#[derive(Default)]
+pub struct Serve<'a> {
+    /// Signals, if this recorder gets the process's.
+    pub signals: Option<&'a Signals>,
+    /// Ends after this long.
+    pub duration: Option<Duration>,
+    /// For HUP.
+    pub reload: Option<Reload>,
+    /// Readable when the owner wants it to end.
+    pub quit: Option<Arc<EventFd>>,
+    /// Called about once a second.
+    pub on_tick: Option<&'a mut dyn FnMut(&mut Recorder)>,
+}
+
+impl Recorder {
+    /// Begins to record: takes the store, finishes what a dead recorder left, sets the kernel up, listens.
+    pub fn start(settings: Settings, places: Places) -> Result<Recorder, RunError> {
+        let store = Store::create(&places.store)?;
+        let now = clock::snapshot();
+        let holder = Holder {
+            pid: i32::try_from(std::process::id()).unwrap_or(0),
+            started: now.real,
+            note: format!("instance {}", settings.capture.instance),
+        };
+        let lock = RecorderLock::acquire(&store, &holder)?;
+        make_runtime_dir(&places)?;
+        finish_leftovers(&store)?;
+        let instance = Arc::new(Instance::open(&instance_settings(&settings))?);
+        let nudge = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK);
+        let nudge = Arc::new(nudge.map_err(|e| io_error("make an eventfd")(e.into()))?);
+        let live = Arc::new(Live::default());
+        live.lock().limits = limits(&settings);
+        let (facts, facts_thread, channels) = start_facts(&settings, &instance, &nudge)?;
+        let world = Arc::new(machine::world(&settings, &instance));
+        let own = Arc::new(OnceLock::new());
+        let began = clock::snapshot();
+        let pipeline = start_pipeline(
+            &settings,
+            &store,
+            &instance,
+            &facts,
+            &live,
+            &world,
+            &own,
+            (channels.hints, channels.packets),
+        )?;
+        let proc = Proc::system();
+        let own_tids = proc.own_usage().map(|u| u.threads.iter().map(|t| t.tid).collect()).unwrap_or_default();
+        // Set once, here.
+        let _ = own.set(own_tids);
+        let server =
+            Server::bind(&places.socket()).map_err(io_error(format!("listen at {}", places.socket().display())))?;
+        write_pid(&places.pid_file())?;
+        let buffer_kb = instance.buffer_kb().unwrap_or(0) / (world.topology.len().max(1) as u64);
+        tracing::info!(store = %places.store.display(), instance = instance.name(), "recording");
+        Ok(Recorder {
+            settings,
+            store,
+            places,
+            instance,
+            pipeline: Some(pipeline),
+            facts,
+            facts_thread: Some(facts_thread),
+            live,
+            world,
+            own,
+            server: Some(server),
+            fired: channels.fired,
+            nudge,
+            waiting: Waiting::default(),
+            gauge: Gauge::default(),
+            proc,
+            started: began.boot,
+            snapshots: (0, None),
+            buffer_kb,
+            rotations: Vec::new(),
+            stopping: Vec::new(),
+            _lock: lock,
+        })
+    }
+
+    /// Answers requests until told to stop, then stops.
+    pub fn serve(mut self, mut with: Serve<'_>) -> Result<(), RunError> {
+        let begin = Instant::now();
+        let mut next_tick = begin;
+        loop {
+            let now = Instant::now();
+            if with.duration.is_some_and(|d| now - begin >= d) {
+                break;
+            }
+            if now >= next_tick {
+                next_tick = now + TICK;
+                self.tick();
+                if let Some(on_tick) = &mut with.on_tick {
+                    on_tick(&mut self);
+                }
+            }
+            let left = with.duration.map_or(TICK, |d| d.saturating_sub(now - begin));
+            self.wait(next_tick.saturating_duration_since(now).min(left), &with);
+            let pending = with.signals.map(Signals::take).unwrap_or_default();
+            let quit = with.quit.as_ref().is_some_and(|q| q.read().is_ok());
+            self.signals(pending, with.reload.as_ref());
+            self.requests();
+            self.take_snapshots();
+            let broken = self.pipeline.as_ref().is_some_and(|p| !p.is_whole());
+            if broken {
+                tracing::error!("a thread of the capture path ended by itself; stopping");
+            }
+            if pending.stop || quit || broken || !self.stopping.is_empty() {
+                break;
+            }
+        }
+        self.stop()
+    }
+
+    fn wait(&self, timeout: Duration, with: &Serve<'_>) {
+        let timeout = self.waiting.due_in(Instant::now()).map_or(timeout, |due| due.min(timeout));
+        let timeout = if self.rotations.is_empty() { timeout } else { timeout.min(Duration::from_millis(5)) };
+        let mut fds = vec![PollFd::new(self.nudge.as_fd(), PollFlags::POLLIN)];
+        fds.extend(with.signals.map(|s| PollFd::new(s.fd(), PollFlags::POLLIN)));
+        fds.extend(with.quit.as_ref().map(|q| PollFd::new(q.as_fd(), PollFlags::POLLIN)));
+        if let Some(server) = &self.server {
+            let flags = |write| if write { PollFlags::POLLOUT } else { PollFlags::POLLIN };
+            fds.extend(server.fds().map(|(fd, write)| PollFd::new(fd, flags(write))));
+        }
+        let millis = timeout.as_micros().div_ceil(1000);
+        let timeout =
+            i32::try_from(millis).ok().and_then(|m| PollTimeout::try_from(m).ok()).unwrap_or(PollTimeout::MAX);
+        // Interrupted by a signal: the loop looks at everything anyway.
+        let _ = poll(&mut fds, timeout);
+        let _ = self.nudge.read();
+    }
+
+    fn signals(&mut self, pending: Pending, reload: Option<&Reload>) {
+        for _ in 0..pending.snapshot {
+            self.ask_snapshot(None, None, String::new(), "signal", String::new());
+        }
+        if pending.rotate > 0 {
+            self.rotate(None);
+        }
+        if let (true, Some(reload)) = (pending.reload, reload) {
+            match reload() {
+                Ok(settings) => self.adopt(settings),
+                Err(e) => tracing::error!("the configuration stays as it was: {e}"),
+            }
+        }
+        for fired in self.fired.try_iter().collect::<Vec<_>>() {
+            tracing::warn!("trigger {}: {}", fired.label, fired.detail);
+            self.ask_snapshot(None, fired.last_ns, fired.label, "trigger", fired.detail);
+        }
+    }
+
+    /// Takes over what can change while recording; says what needs a restart.
+    fn adopt(&mut self, settings: Settings) {
+        if settings.capture != self.settings.capture
+            || settings.counters != self.settings.counters
+            || settings.store.segment != self.settings.store.segment
+            || settings.store.level != self.settings.store.level
+        {
+            tracing::warn!(
+                "changes of [capture], [counters], segment length and compression take effect at the next start"
+            );
+        }
+        self.live.lock().limits = limits(&settings);
+        self.facts.set_triggers(Triggers::new(&settings.triggers));
+        self.settings.snapshot_last = settings.snapshot_last;
+        self.settings.triggers = settings.triggers;
+        self.settings.store = super::settings::StoreSettings {
+            segment: self.settings.store.segment,
+            level: self.settings.store.level,
+            ..settings.store
+        };
+        tracing::info!("configuration read again");
+    }
+
+    fn requests(&mut self) {
+        let now = Instant::now();
+        let Some(server) = &mut self.server else { return };
+        for (client, request) in server.turn(now) {
+            self.request(client, request);
+        }
+        let done: Vec<ClientId> = self
+            .rotations
+            .extract_if(.., |(_, done)| done.try_recv() != Err(crossbeam_channel::TryRecvError::Empty))
+            .map(|r| r.0)
+            .collect();
+        for client in done {
+            self.answer(client, &Reply::Done {});
+        }
+    }
+
+    fn request(&mut self, client: ClientId, request: Request) {
+        let reply = match request {
+            Request::Status {} => Reply::Status(Box::new(self.status())),
+            Request::Snapshot { last_ns, label, why } => {
+                let why = if why.is_empty() { "command" } else { &why };
+                self.ask_snapshot(Some(client), last_ns, label.unwrap_or_default(), why, String::new());
+                return;
+            }
+            Request::Rotate {} => return self.rotate(Some(client)),
+            Request::Mark { text } => match self.mark(&text) {
+                Ok(()) => Reply::Done {},
+                Err(error) => Reply::Error { error },
+            },
+            Request::Stop {} => return self.stopping.push(client),
+        };
+        self.answer(client, &reply);
+    }
+
+    pub(super) fn answer(&mut self, client: ClientId, reply: &Reply) {
+        if let Some(server) = &mut self.server {
+            server.answer(client, reply, Instant::now());
+        }
+    }
+
+    fn ask_snapshot(
+        &mut self,
+        client: Option<ClientId>,
+        last_ns: Option<u64>,
+        label: String,
+        why: &str,
+        detail: String,
+    ) {
+        let default = u64::try_from(self.settings.snapshot_last.as_nanos()).unwrap_or(u64::MAX);
+        let last_ns = last_ns.unwrap_or(default);
+        self.waiting.push(Asked { client, last_ns, label, reason: why.into(), detail, at: clock::boot_now() });
+    }
+
+    fn rotate(&mut self, client: Option<ClientId>) {
+        let Some(pipeline) = &self.pipeline else { return };
+        let (send, receive) = bounded(1);
+        pipeline.ask(Command::Rotate(send));
+        self.rotations.extend(client.map(|c| (c, receive)));
+    }
+
+    /// Writes a marker through the instance's own file.
+    fn mark(&self, text: &str) -> Result<(), String> {
+        if self.instance.events().find("ftrace", "print").is_none() {
+            return Err("markers are not recorded: add \"mark\" to capture.events".into());
+        }
+        let path = self.instance.dir().join("trace_marker");
+        let line = format!("{}\n", text.trim_end_matches('\n'));
+        std::fs::OpenOptions::new()
+            .write(true)
+            .open(&path)
+            .and_then(|mut f| io::Write::write_all(&mut f, line.as_bytes()))
+            .map_err(|e| format!("cannot write to {}: {e}", path.display()))
+    }
+
+    /// Sends a command and waits for its answer.
+    pub(super) fn flush(&self) -> Option<crate::store::snapshot::Growing> {
+        let (send, receive) = bounded(1);
+        self.pipeline.as_ref()?.ask(Command::Flush(send));
+        receive.recv_timeout(ANSWER).ok().flatten()
+    }
+
+    /// Finishes the segment, restores tracefs, lets go of the store.
+    pub fn stop(mut self) -> Result<(), RunError> {
+        // No more events come in, so the last cycle sees the end of all.
+        let stopped = self.instance.stop();
+        if let Some(pipeline) = self.pipeline.take() {
+            pipeline.stop();
+        }
+        self.facts.stop();
+        if let Some(thread) = self.facts_thread.take() {
+            let _ = thread.join();
+        }
+        for client in std::mem::take(&mut self.stopping) {
+            self.answer(client, &Reply::Done {});
+        }
+        for (client, _) in std::mem::take(&mut self.rotations) {
+            self.answer(client, &Reply::Done {});
+        }
+        if let Some(server) = self.server.take() {
+            server.finish(Duration::from_millis(500));
+        }
+        // A pid file that cannot be removed is overwritten by the next recorder.
+        let _ = std::fs::remove_file(self.places.pid_file());
+        let closed = match Arc::try_unwrap(self.instance) {
+            Ok(instance) => instance.close(),
+            // Every other holder was a thread that has ended; dropping the last one closes it all the same.
+            Err(_) => Ok(()),
+        };
+        tracing::info!("stopped");
+        stopped.and(closed)?;
+        Ok(())
+    }
+}
+
+/// A recorder that runs on a thread of this process; dropping it stops it.
+pub struct Embedded {
+    quit: Arc<EventFd>,
+    thread: Option<JoinHandle<Result<(), RunError>>>,
+}
+
+impl Embedded {
+    /// Starts a recorder and serves it on a thread of its own.
+    pub fn start(settings: Settings, places: Places) -> Result<Embedded, RunError> {
+        let quit = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK);
+        let quit = Arc::new(quit.map_err(|e| io_error("make an eventfd")(e.into()))?);
+        let recorder = Recorder::start(settings, places)?;
+        let theirs = quit.clone();
+        let thread = std::thread::Builder::new()
+            .name("dc-recorder".into())
+            .spawn(move || {
+                let signals = Signals::new().ok();
+                recorder.serve(Serve { quit: Some(theirs), signals: signals.as_ref(), ..Serve::default() })
+            })
+            .map_err(io_error("start a thread"))?;
+        Ok(Embedded { quit, thread: Some(thread) })
+    }
+
+    /// True while it records.
+    pub fn is_running(&self) -> bool {
+        self.thread.as_ref().is_some_and(|t| !t.is_finished())
+    }
+
+    /// Stops it and waits until everything is in its file.
+    pub fn stop(mut self) -> Result<(), RunError> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Result<(), RunError> {
+        let Some(thread) = self.thread.take() else { return Ok(()) };
+        let _ = self.quit.write(1);
+        // A panic was printed when it happened.
+        thread.join().unwrap_or(Ok(()))
+    }
+}
+
+impl Drop for Embedded {
+    fn drop(&mut self) {
+        if let Err(e) = self.end() {
+            tracing::error!("{e}");
+        }
+    }
+}
+
+fn instance_settings(settings: &Settings) -> instance::Settings {
+    let capture = &settings.capture;
+    instance::Settings {
+        name: capture.instance.clone(),
+        tracefs: capture.tracefs.clone(),
+        events: capture.events.clone(),
+        buffer_total: capture.buffer_total,
+        buffer_ram_share: capture.buffer_ram_share,
+        blocked: match capture.blocked {
+            Blocked::Uninterruptible => instance::Blocked::Uninterruptible,
+            Blocked::All => instance::Blocked::All,
+            Blocked::Off => instance::Blocked::Off,
+        },
+        ..instance::Settings::default()
+    }
+}
+
+fn limits(settings: &Settings) -> (Limits, f64) {
+    let age = u64::try_from(settings.store.max_age.as_nanos()).unwrap_or(u64::MAX);
+    let limits = Limits { max_bytes: Some(settings.store.max_bytes), max_age: Some(age), min_free: None };
+    (limits, settings.store.min_free)
+}
+
+fn make_runtime_dir(places: &Places) -> Result<(), RunError> {
+    use std::os::unix::fs::DirBuilderExt;
+    let dir = &places.runtime;
+    let made = std::fs::DirBuilder::new().recursive(true).mode(0o755).create(dir);
+    made.map_err(io_error(format!("make {}", dir.display())))
+}
+
+/// The pid, visible only when whole: whoever reads the file meets a recorder that is ready.
+fn write_pid(path: &Path) -> Result<(), RunError> {
+    let new = path.with_extension("pid.new");
+    let written = std::fs::write(&new, format!("{}\n", std::process::id())).and_then(|()| std::fs::rename(&new, path));
+    match written {
+        // A full disk must not keep the recorder from running.
+        Err(e) if e.kind() != io::ErrorKind::StorageFull => Err(io_error(format!("write {}", path.display()))(e)),
+        _ => Ok(()),
+    }
+}
+
+fn finish_leftovers(store: &Store) -> Result<(), RunError> {
+    for recovery in recover(store, &mut || Box::new(PacketProbe::new()))? {
+        match recovery.outcome {
+            Outcome::Finished { path, frames, cut, .. } => {
+                tracing::warn!(path = %path.display(), frames, cut, "finished a segment that a dead recorder left");
+            }
+            Outcome::Deleted { bytes } => {
+                tracing::warn!(path = %recovery.found.display(), bytes, "deleted an empty left-over")
+            }
+            Outcome::Left(e) => tracing::warn!("a left-over stays as it is: {e}"),
+        }
+    }
+    Ok(())
+}
+
+struct Channels {
+    hints: Sender<super::encoder::Hint>,
+    packets: Receiver<Vec<u8>>,
+    fired: Receiver<Fired>,
+}
+
+type FactsStarted = (Arc<Facts>, JoinHandle<()>, Channels);
+
+fn start_facts(settings: &Settings, instance: &Instance, nudge: &Arc<EventFd>) -> Result<FactsStarted, RunError> {
+    let (hints, take_hints) = bounded(HINTS);
+    let (send_packets, packets) = bounded(PACKETS);
+    let (send_fired, fired) = unbounded();
+    let facts = Arc::new(Facts::default());
+    facts.set_triggers(Triggers::new(&settings.triggers));
+    let nudge = nudge.clone();
+    let stacks = instance.events().find("ftrace", "kernel_stack").is_some();
+    let thread = FactsThread {
+        facts: facts.clone(),
+        hints: take_hints,
+        packets: send_packets,
+        proc: Proc::system(),
+        kallsyms: stacks.then_some(Path::new("/proc/kallsyms")),
+        counters: machine::counters(&settings.counters),
+        reach: u64::try_from(settings.snapshot_last.as_nanos()).unwrap_or(u64::MAX),
+        fired: Box::new(move |f| {
+            let _ = send_fired.send(f);
+            let _ = nudge.write(1);
+        }),
+    };
+    let handle = spawn("dc-facts", move || thread.run()).map_err(io_error("start a thread"))?;
+    facts.wait_scanned(FIRST_SCAN);
+    Ok((facts, handle, Channels { hints, packets, fired }))
+}
+
+#[allow(clippy::too_many_arguments, reason = "the parts of one recorder, put together once, here")]
+fn start_pipeline(
+    settings: &Settings,
+    store: &Store,
+    instance: &Arc<Instance>,
+    facts: &Arc<Facts>,
+    live: &Arc<Live>,
+    world: &Arc<World>,
+    own: &Arc<OnceLock<Vec<Tid>>>,
+    (hints, packets): (Sender<super::encoder::Hint>, Receiver<Vec<u8>>),
+) -> Result<Pipeline, RunError> {
+    let readers = instance.readers()?;
+    let stats: Vec<_> = readers.iter().filter_map(|r| Some((r.cpu(), instance.stats(r.cpu()).ok()?))).collect();
+    let began = clock::snapshot();
+    let plan = Plan::new(instance.events());
+    for event in &plan.not_understood {
+        tracing::warn!("{event} has an unknown layout on this kernel; its events are kept but not understood");
+    }
+    let parts = EncoderParts {
+        layout: *instance.layout(),
+        plan,
+        states: instance.state_layout(),
+        stacks: Stacks::new(facts.symbols.clone()),
+        hints,
+    };
+    let asked = instance.clone();
+    let source = Source {
+        readers,
+        stats: Box::new(move |cpu| asked.stats(cpu).ok()),
+        layout: *instance.layout(),
+        wakes: instance.wakes_at_percent(),
+        clock: instance.clock(),
+    };
+    let (boot, real_at_boot) = (world.boot, began.real.saturating_sub(began.boot));
+    let clocks = Box::new(move || Clocks { boot, now: clock::boot_now(), real_at_boot });
+    let times = (settings.store.segment, settings.store.sync_interval);
+    let (writer, keeper) = writer::threads(store, live, times, clocks);
+    instance.start()?;
+    Pipeline::start(Parts {
+        source,
+        encoder: Encoder::new(parts, &stats, began.boot),
+        stats,
+        writer,
+        keeper,
+        packets,
+        facts: facts.clone(),
+        live: live.clone(),
+        world: world.clone(),
+        own: own.clone(),
+        level: settings.store.level,
+        segment: (!settings.store.segment.is_zero()).then_some(settings.store.segment),
+        began,
+    })
+    .map_err(io_error("start the capture threads"))
+}

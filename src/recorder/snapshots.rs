@@ -1,0 +1,144 @@
+//! Snapshot requests, wherever they come from, meet here: they wait, are merged, and each gets the path.
+//!
+//! The first request is served at once. Those that come within [`REST`] of the last snapshot wait for its end and share
+//! one: a burst from an alert that fires on fifty series makes two files, not fifty.
+
+use std::time::{Duration, Instant};
+
+use super::control::ClientId;
+
+/// Between two snapshots.
+const REST: Duration = Duration::from_secs(1);
+
+/// One request.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Asked {
+    /// Who waits for the answer.
+    pub client: Option<ClientId>,
+    /// How much to keep, ns.
+    pub last_ns: u64,
+    /// For the file name.
+    pub label: String,
+    /// `command`, `key`, `signal`, `trigger`.
+    pub reason: String,
+    /// Further words.
+    pub detail: String,
+    /// When, ns on CLOCK_BOOTTIME.
+    pub at: u64,
+}
+
+/// Requests that are served by one snapshot.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Merged {
+    /// Who waits.
+    pub clients: Vec<ClientId>,
+    /// The longest that was asked.
+    pub last_ns: u64,
+    /// The first label given.
+    pub label: String,
+    /// Who asked first.
+    pub reason: String,
+    /// What all said.
+    pub detail: String,
+    /// When the first asked, ns on CLOCK_BOOTTIME.
+    pub at: u64,
+}
+
+/// Requests that wait.
+#[derive(Debug, Default)]
+pub struct Waiting {
+    asked: Vec<Asked>,
+    last: Option<Instant>,
+}
+
+impl Waiting {
+    /// One more.
+    pub fn push(&mut self, asked: Asked) {
+        self.asked.push(asked);
+    }
+
+    /// True if somebody waits.
+    pub fn any(&self) -> bool {
+        !self.asked.is_empty()
+    }
+
+    /// How long until the next may be taken; zero: now. `None` if nobody waits.
+    pub fn due_in(&self, now: Instant) -> Option<Duration> {
+        self.any().then(|| self.last.map_or(Duration::ZERO, |l| (l + REST).saturating_duration_since(now)))
+    }
+
+    /// All that wait, as one.
+    pub fn take(&mut self) -> Option<Merged> {
+        let all = std::mem::take(&mut self.asked);
+        let first = all.first()?;
+        let mut merged = Merged { reason: first.reason.clone(), at: first.at, ..Merged::default() };
+        let mut details: Vec<String> = Vec::new();
+        for asked in &all {
+            merged.clients.extend(asked.client);
+            merged.last_ns = merged.last_ns.max(asked.last_ns);
+            if merged.label.is_empty() {
+                merged.label.clone_from(&asked.label);
+            } else if !asked.label.is_empty() && asked.label != merged.label {
+                details.push(format!("also asked as {}", asked.label));
+            }
+            if !asked.detail.is_empty() {
+                details.push(asked.detail.clone());
+            }
+        }
+        details.dedup();
+        // A burst of different words must not make a footer of megabytes.
+        details.truncate(16);
+        merged.detail = details.join("; ");
+        if all.len() > 1 {
+            let more = format!("{} requests", all.len());
+            merged.detail = if merged.detail.is_empty() { more } else { format!("{}; {more}", merged.detail) };
+        }
+        if merged.label.is_empty() {
+            merged.label.clone_from(&merged.reason);
+        }
+        Some(merged)
+    }
+
+    /// One was taken: the next waits.
+    pub fn taken(&mut self, now: Instant) {
+        self.last = Some(now);
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn case_71_a_burst_of_fifty_makes_two() {
+        let mut waiting = Waiting::default();
+        let start = Instant::now();
+        let mut taken = Vec::new();
+        for i in 0..50u64 {
+            let now = start + Duration::from_millis(20 * i);
+            waiting.push(Asked { last_ns: i, reason: "command".into(), ..Asked::default() });
+            if waiting.due_in(now) == Some(Duration::ZERO) {
+                taken.push(waiting.take().unwrap());
+                waiting.taken(now);
+            }
+        }
+        assert_eq!(waiting.due_in(start + Duration::from_millis(990)), Some(Duration::from_millis(10)));
+        taken.push(waiting.take().unwrap());
+        assert_eq!(taken.iter().map(|m| m.last_ns).collect::<Vec<_>>(), [0, 49]);
+        assert_eq!(taken[1].detail, "49 requests");
+        assert_eq!(waiting.due_in(start), None);
+    }
+
+    #[test]
+    fn labels_and_reasons_are_kept() {
+        let mut waiting = Waiting::default();
+        waiting.push(Asked { reason: "signal".into(), at: 5, ..Asked::default() });
+        assert_eq!(waiting.take().unwrap().label, "signal");
+        for label in ["", "p99", "oom"] {
+            waiting.push(Asked { label: label.into(), reason: "key".into(), ..Asked::default() });
+        }
+        let merged = waiting.take().unwrap();
+        assert_eq!((merged.label.as_str(), merged.detail.as_str()), ("p99", "also asked as oom; 3 requests"));
+    }
+}
