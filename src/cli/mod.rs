@@ -36,7 +36,7 @@ mod query_shell;
 mod reading;
 mod shared;
 
-pub use shared::{Globals, WindowArgs, failed, usage};
+pub use shared::{Globals, WindowArgs, duration, failed, usage};
 
 /// An always-on flight recorder for the Linux scheduler.
 ///

@@ -1,8 +1,18 @@
 //! `dashcam record`: the recorder, in the foreground or as a daemon.
 
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use super::{Globals, failed};
+use anyhow::Context;
+use nix::unistd::{ForkResult, dup2_stderr, dup2_stdin, dup2_stdout, fork, pipe, setsid};
+
+use super::{Globals, duration, failed};
+use crate::recorder::places::Places;
+use crate::recorder::run::{Recorder, Serve};
+use crate::recorder::signals::{self, Signals};
 
 /// Record until stopped
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -17,6 +27,97 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
-    let _ = (args, globals);
-    Err(failed("'record' is not built yet"))
+    let places = globals.places()?;
+    // Mistakes are told here, before anything goes to the background.
+    globals.settings()?;
+    if let Some(text) = &args.duration {
+        duration(text)?;
+    }
+    if args.background {
+        return background(args, globals, &places);
+    }
+    record(args, globals, places, &mut || {})?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn record(args: &Args, globals: &Globals, places: Places, ready: &mut dyn FnMut()) -> anyhow::Result<()> {
+    signals::catch_stop();
+    let signals = Signals::new().context("cannot wait for signals")?;
+    let length = args.duration.as_deref().map(duration).transpose()?;
+    let recorder = Recorder::start(globals.settings()?, places)?;
+    // Without a service manager this does nothing.
+    let _ = sd_notify::notify(false, &[sd_notify::NotifyState::Ready]);
+    ready();
+    let again = globals.clone();
+    let reload = Box::new(move || again.settings().map_err(|e| super::error_line(&e)));
+    let serve = Serve { signals: Some(&signals), duration: length, reload: Some(reload), ..Serve::default() };
+    recorder.serve(serve)?;
+    let _ = sd_notify::notify(false, &[sd_notify::NotifyState::Stopping]);
+    Ok(())
+}
+
+/// Where a recorder in the background says what it has to say.
+fn log_path(places: &Places) -> PathBuf {
+    places.store.join("recorder.log")
+}
+
+/// Forks; the parent waits until the child records (or failed) and says which.
+fn background(args: &Args, globals: &Globals, places: &Places) -> anyhow::Result<ExitCode> {
+    std::fs::create_dir_all(&places.store).with_context(|| format!("cannot make {}", places.store.display()))?;
+    let path = log_path(places);
+    let log = OpenOptions::new().create(true).append(true).open(&path);
+    let log = log.with_context(|| format!("cannot open {}", path.display()))?;
+    let (read, write) = pipe().context("cannot make a pipe")?;
+    // SAFETY: no thread has been started yet, so the child is a whole process.
+    match unsafe { fork() }.context("cannot go to the background")? {
+        ForkResult::Parent { child } => {
+            drop(write);
+            let mut said = String::new();
+            File::from(read).read_to_string(&mut said)?;
+            match said.strip_suffix('\n') {
+                Some("ready") => {
+                    eprintln!("recording in the background, pid {child}; log: {}", path.display());
+                    Ok(ExitCode::SUCCESS)
+                }
+                Some(error) => Err(failed(error)),
+                None => Err(failed(format!("the recorder ended without a word; see {}", path.display()))),
+            }
+        }
+        ForkResult::Child => {
+            drop(read);
+            let code = child(args, globals, places.clone(), log, write);
+            std::process::exit(code);
+        }
+    }
+}
+
+fn child(args: &Args, globals: &Globals, places: Places, log: File, write: OwnedFd) -> i32 {
+    let mut parent = Some(File::from(write));
+    let mut tell = |text: &str| {
+        if let Some(mut parent) = parent.take() {
+            // The parent may have been killed; recording goes on.
+            let _ = writeln!(parent, "{text}");
+        }
+    };
+    let result =
+        detach(&log).map_err(anyhow::Error::from).and_then(|()| record(args, globals, places, &mut || tell("ready")));
+    match result {
+        Ok(()) => 0,
+        Err(e) => {
+            let line = super::error_line(&e);
+            eprintln!("dashcam: {line}");
+            tell(&line);
+            1
+        }
+    }
+}
+
+/// A session of its own, no terminal, words to the log.
+fn detach(log: &File) -> io::Result<()> {
+    setsid()?;
+    let null = OpenOptions::new().read(true).write(true).open("/dev/null")?;
+    dup2_stdin(&null)?;
+    dup2_stdout(&null)?;
+    dup2_stderr(log)?;
+    std::env::set_current_dir("/")
 }

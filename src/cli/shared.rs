@@ -2,8 +2,12 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use crate::recorder::places::Places;
+use crate::config::{self, Config};
+use crate::recorder::places::{Places, default_config};
+use crate::recorder::settings::Settings;
+use crate::units::Span;
 
 /// Flags that every command takes.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -23,10 +27,36 @@ pub struct Globals {
 }
 
 impl Globals {
-    /// Store and runtime directories that these flags mean.
-    pub fn places(&self) -> anyhow::Result<Places> {
-        Ok(Places::new(self.dir.clone())?)
+    /// The configuration: the file named, or the user's, or the system's, or the default alone.
+    pub fn load_config(&self) -> anyhow::Result<Config> {
+        let file = self.config.clone().or_else(default_config);
+        Ok(config::load(file.as_deref())?)
     }
+
+    /// What a recorder is told, flags applied.
+    pub fn settings(&self) -> anyhow::Result<Settings> {
+        let mut settings = self.load_config()?.recorder();
+        settings.capture.tracefs.clone_from(&self.tracefs);
+        if let Some(instance) = &self.instance {
+            settings.capture.instance.clone_from(instance);
+        }
+        Ok(settings)
+    }
+
+    /// Store and runtime directories: of `--dir`, else of the configuration, else this user's.
+    pub fn places(&self) -> anyhow::Result<Places> {
+        let dir = match &self.dir {
+            Some(dir) => Some(std::path::absolute(dir)?),
+            None => self.load_config()?.store.dir.dir(),
+        };
+        Ok(Places::new(dir)?)
+    }
+}
+
+/// A duration as people write it: `20s`, `5m`.
+pub fn duration(text: &str) -> anyhow::Result<Duration> {
+    let span: Span = text.parse().map_err(|e: crate::units::UnitError| usage(e.to_string()))?;
+    Ok(span.0)
 }
 
 /// A stretch of time, as commands on recorded data take it.

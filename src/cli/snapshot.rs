@@ -1,8 +1,21 @@
 //! `dashcam snapshot`: keep the last minutes.
 
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
-use super::{Globals, failed};
+use anyhow::Context;
+
+use super::{Globals, duration, failed};
+use crate::recorder::clock;
+use crate::recorder::control::{self, AskError, Reply, Request};
+use crate::sched::summary::Window;
+use crate::store::catalog::Catalog;
+use crate::store::{Store, snapshot};
+
+/// A snapshot takes a fraction of a second; one on a disk that is full or dying may not.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Keep the last minutes and print the file's path
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -15,11 +28,62 @@ pub struct Args {
     pub label: Option<String>,
     /// Write it here instead of into the store's snapshots
     #[arg(short, long, value_name = "FILE")]
-    pub output: Option<std::path::PathBuf>,
+    pub output: Option<PathBuf>,
 }
 
-/// Runs the command.
+/// Runs the command; without a recorder it works from what is on disk.
 pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
-    let _ = (args, globals);
-    Err(failed("'snapshot' is not built yet"))
+    let places = globals.places()?;
+    let last = args.last.as_deref().map(duration).transpose()?;
+    let last_ns = last.map(|l| u64::try_from(l.as_nanos()).unwrap_or(u64::MAX));
+    let request = Request::Snapshot { last_ns, label: args.label.clone(), why: "command".into() };
+    let path = match control::ask(&places.socket(), &request, PATIENCE) {
+        Ok(Reply::Snapshot { path, .. }) => match &args.output {
+            // The recorder runs with rights that we may lack, so it writes no file of our choice: we copy.
+            Some(output) => copy(&path, output)?,
+            None => path,
+        },
+        Ok(_) => return Err(failed("the recorder gave another answer than a snapshot")),
+        Err(AskError::NotRunning(_)) => from_disk(args, globals, &places.store, last_ns)?,
+        Err(e) => return Err(e.into()),
+    };
+    let mut out = io::stdout().lock();
+    writeln!(out, "{}", path.display())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn copy(from: &Path, to: &Path) -> anyhow::Result<PathBuf> {
+    std::fs::copy(from, to).with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))?;
+    std::fs::remove_file(from).with_context(|| format!("copied, but cannot remove {}", from.display()))?;
+    Ok(to.to_owned())
+}
+
+/// The last minutes that are on disk, whenever that was.
+fn from_disk(args: &Args, globals: &Globals, store: &Path, last_ns: Option<u64>) -> anyhow::Result<PathBuf> {
+    let store = Store::open(store)?;
+    let catalog = Catalog::open(&store)?;
+    let boot =
+        catalog.newest_boot().ok_or_else(|| failed(format!("nothing is recorded in {}", store.root().display())))?;
+    // What a dead recorder left says its end only when its frames are looked at.
+    let end = |i: usize| catalog.footer(i).ok().filter(|f| f.totals.boot == boot).map(|f| f.totals.end);
+    let to = (0..catalog.segments().len()).rev().filter_map(end).next().unwrap_or(0);
+    let settings = globals.settings()?;
+    let default = u64::try_from(settings.snapshot_last.as_nanos()).unwrap_or(u64::MAX);
+    let window = Window { from: to.saturating_sub(last_ns.unwrap_or(default)), to };
+    let request = snapshot::Request {
+        boot,
+        window,
+        reason: "command".into(),
+        detail: "no recorder was running".into(),
+        label: args.label.clone().unwrap_or_else(|| "command".into()),
+        requested_at: clock::boot_now(),
+    };
+    let plan = snapshot::plan(&catalog, None, request)?;
+    let head = plan.first_head()?;
+    let taken = match &args.output {
+        Some(output) => plan.write_file(output, &head, settings.store.level)?,
+        None => plan.write(&store, &head, settings.store.level)?,
+    };
+    taken.sync()?;
+    Ok(taken.file.path.clone())
 }
