@@ -19,6 +19,7 @@ pub mod page;
 pub mod prev_state;
 pub mod procfs;
 pub mod records;
+pub mod sampler;
 pub mod stack;
 pub mod stats;
 pub mod symbols;

@@ -176,6 +176,20 @@ impl Proc {
         Ok(if text == b"0" { Vec::new() } else { text })
     }
 
+    /// True if the kernel keeps exact run and wait sums (CONFIG_SCHED_INFO).
+    pub fn schedstat_of_self(&self) -> bool {
+        self.parsed("self/schedstat", parse::schedstat).is_ok()
+    }
+
+    /// `/proc/stat` from its beginning: the lines of the CPUs. What follows them may be cut.
+    ///
+    /// # Errors
+    /// See [`ReadError`].
+    pub fn cpu_lines(&self) -> Result<String, ReadError> {
+        // 8,192 CPUs of some 100 bytes.
+        Ok(String::from_utf8_lossy(&self.read("stat", 1 << 20)?).into_owned())
+    }
+
     /// Everything about one process. What its owner may hide (cmdline, cgroup) is empty rather than an error.
     ///
     /// # Errors

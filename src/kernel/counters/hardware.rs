@@ -41,7 +41,9 @@ impl Event {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotAvailable {
     /// The processor, or the hypervisor, offers none (ENOENT, EOPNOTSUPP, ENODEV).
-    #[error("this machine has no hardware counters (usual in virtual machines; on the host, enable the guest's PMU)")]
+    #[error(
+        "this machine has no hardware counters, as is usual in virtual machines; enable the guest's PMU on the host"
+    )]
     NoPmu,
     /// This user may not (EACCES, EPERM).
     #[error("no right to count per CPU; run as root, give CAP_PERFMON, or: sysctl -w kernel.perf_event_paranoid=0")]

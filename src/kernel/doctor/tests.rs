@@ -186,6 +186,8 @@ fn what_tracefs_offers() {
 fn what_helps() {
     let c = after("kallsyms", |d, _, _| put(d.join("proc/kallsyms"), "0000000000000000 T schedule\n"));
     is(&c, State::Limited, "hidden", "kptr_restrict");
+    let c = after("perf counters", |_, _, _| {});
+    is(&c, State::Limited, "not available: this machine has no hardware counters", "PMU on the host");
     let c = after("psi", |d, _, _| fs::remove_dir_all(d.join("proc/pressure")).unwrap());
     is(&c, State::Limited, "No such file", "psi=1");
     let c = after("sampling", |d, _, _| fs::remove_dir_all(d.join("proc/self")).unwrap());
