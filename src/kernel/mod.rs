@@ -2,6 +2,8 @@
 //!
 //! [`tracefs`] finds the file system, [`instance`] guards our own ring buffer in it, [`cpu_reader`] reads
 //! sub-buffers, [`page`] and [`records`] walk them, [`format`] and [`prev_state`] say what a record's bytes mean.
+//! [`procfs`], [`topology`], [`counters`] and [`symbols`] read what the machine knows besides; [`sampler`] stands in where
+//! there is no tracefs, and [`doctor`] says what there is.
 //! Nothing here knows a file format or a screen.
 
 pub mod budget;

@@ -26,8 +26,8 @@ impl Fake {
         fs::write(path, text).unwrap();
     }
 
-    /// Sums in ms.
-    fn thread(&self, pid: Tid, tid: Tid, state: char, cpu: u32, run: u64, wait: u64, slices: u64) {
+    /// Sums: run and wait in ms, slices.
+    fn thread(&self, (pid, tid): (Tid, Tid), state: char, cpu: u32, [run, wait, slices]: [u64; 3]) {
         let fields = format!(
             "{tid} (n) {state} 1 1 1 0 -1 0 0 0 0 0 {run} 0 0 0 20 0 1 0 5 0 1 {} {cpu} 0 0",
             "0 ".repeat(13).trim()
@@ -54,15 +54,15 @@ fn round(s: &mut Sampler, at_ms: u64) -> Round {
 #[test]
 fn only_what_moved_is_told_with_exact_sums() {
     let fake = Fake::new();
-    fake.thread(10, 10, 'S', 0, 100, 7, 1);
-    fake.thread(10, 11, 'S', 8, 50, 0, 1);
+    fake.thread((10, 10), 'S', 0, [100, 7, 1]);
+    fake.thread((10, 11), 'S', 8, [50, 0, 1]);
     let mut s = Sampler::new(fake.proc(), 0).unwrap();
     let first = round(&mut s, 50);
     assert_eq!(
         first.threads.iter().map(|t| (t.tid, t.run_ns, t.new)).collect::<Vec<_>>(),
         [(10, 0, true), (11, 0, true)]
     );
-    fake.thread(10, 10, 'D', 0, 130, 12, 3);
+    fake.thread((10, 10), 'D', 0, [130, 12, 3]);
     let r = round(&mut s, 100);
     let expected = ThreadSample {
         tid: 10,
@@ -91,12 +91,12 @@ fn cpus_are_those_online_by_id() {
 #[test]
 fn a_wait_that_goes_on_is_told_each_round_and_not_again_when_booked() {
     let fake = Fake::new();
-    fake.thread(10, 10, 'R', 0, 0, 0, 0);
+    fake.thread((10, 10), 'R', 0, [0, 0, 0]);
     let mut s = Sampler::new(fake.proc(), 0).unwrap();
     assert_eq!(round(&mut s, 50).threads[0].wait_ns, 50 * MS);
     assert_eq!(round(&mut s, 100).threads[0].wait_ns, 50 * MS);
     // It waited 110 ms in all and then ran 5.
-    fake.thread(10, 10, 'S', 0, 5, 110, 1);
+    fake.thread((10, 10), 'S', 0, [5, 110, 1]);
     let t = &round(&mut s, 150).threads[0];
     assert_eq!((t.wait_ns, t.run_ns), (10 * MS, 5 * MS));
 }
@@ -104,14 +104,14 @@ fn a_wait_that_goes_on_is_told_each_round_and_not_again_when_booked() {
 #[test]
 fn threads_come_and_go_and_ids_are_reused() {
     let fake = Fake::new();
-    fake.thread(10, 10, 'S', 0, 0, 0, 0);
-    fake.thread(10, 11, 'S', 0, 7, 0, 1);
+    fake.thread((10, 10), 'S', 0, [0, 0, 0]);
+    fake.thread((10, 11), 'S', 0, [7, 0, 1]);
     let mut s = Sampler::new(fake.proc(), 0).unwrap();
     round(&mut s, 50);
     fake.remove("10/task/11");
     // 11 comes back under another process, between two looks; 12 is new.
-    fake.thread(20, 11, 'S', 0, 3, 0, 1);
-    fake.thread(20, 12, 'S', 0, 2, 1, 1);
+    fake.thread((20, 11), 'S', 0, [3, 0, 1]);
+    fake.thread((20, 12), 'S', 0, [2, 1, 1]);
     let mut told = Vec::new();
     for i in 2..=DISCOVER_EVERY + 1 {
         told.extend(round(&mut s, 50 * i).threads);
@@ -128,10 +128,10 @@ fn threads_come_and_go_and_ids_are_reused() {
 fn without_schedstat_clock_ticks_serve() {
     let fake = Fake::new();
     fake.remove("self");
-    fake.thread(10, 10, 'S', 0, 100, 0, 0);
+    fake.thread((10, 10), 'S', 0, [100, 0, 0]);
     let mut s = Sampler::new(fake.proc(), 0).unwrap();
     round(&mut s, 50);
-    fake.thread(10, 10, 'S', 0, 103, 9, 0);
+    fake.thread((10, 10), 'S', 0, [103, 9, 0]);
     let r = round(&mut s, 100);
     assert!(!r.exact);
     assert_eq!((r.threads[0].run_ns, r.threads[0].wait_ns), (30 * MS, 0), "3 ticks of 10 ms");
