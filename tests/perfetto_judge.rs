@@ -3,7 +3,7 @@
 //! Fails where that package is missing: a codec that only agrees with itself proves nothing.
 #![allow(clippy::unwrap_used)]
 
-use dashcam::perfetto::encode::packets::{self, Phase, Process, System, Thread};
+use dashcam::perfetto::encode::packets::{self, CounterSample, Phase, Process, System, Thread};
 use dashcam::perfetto::encode::{BundleBuilder, EventEncoder, FieldFormat, FieldKind, FullSwitch};
 use dashcam::perfetto::messages::FtraceCpuStats;
 use dashcam::sched::event::{ClockSnapshot, CpuFact, Loss};
@@ -228,6 +228,8 @@ fn heads_and_tails_read_as_they_were_written() {
     packets::ftrace_stats(Phase::End, &[stats], &mut out);
     packets::uuid(3 << 64 | 4, &mut out);
     packets::state(5, &[], &[], &mut out);
+    let sample = |name: &str, value| CounterSample { ts: 70, name: name.into(), cpu: None, value };
+    packets::counters(&[sample("mem.dirty_bytes", 2048.0), sample("psi.memory.full.total_ns", 5.0)], &mut out);
     packets::complete_through(9, &mut out);
     let expected = "\
         clocks\t6=1000 1=1796042030687175717 3=900\n\
@@ -240,8 +242,9 @@ fn heads_and_tails_read_as_they_were_written() {
         thread\t10\t9\t'a) R 1 (b'\n\
         config\tlinux.ftrace\t['sched/sched_switch', 'ftrace/print']\tTrue\n\
         stats\t2\t1:6\n\
-        uuid\t3\t4\n";
+        uuid\t3\t4\n\
+        counters\t70\tMEMINFO_DIRTY=2kB\tPSI_RESOURCE_MEMORY_FULL=5ns\n";
     assert_eq!(judge("names", &out), expected);
     let counts = judge("counts", &out);
-    assert!(counts.contains("packet.trusted_packet_sequence_id\t9\n"), "every packet names its sequence: {counts}");
+    assert!(counts.contains("packet.trusted_packet_sequence_id\t10\n"), "every packet names its sequence: {counts}");
 }

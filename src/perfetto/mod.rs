@@ -14,6 +14,7 @@ pub mod encode;
 mod escape;
 mod event_table;
 pub mod messages;
+mod sys_stats;
 mod wire;
 
 /// `trusted_packet_sequence_id` of everything we write: one writer, so one sequence.

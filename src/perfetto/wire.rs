@@ -86,7 +86,7 @@ pub(super) fn varint(bytes: &[u8], at: &mut usize) -> Result<u64, Malformed> {
     match bytes.get(*at) {
         Some(&first) if first < 0x80 => {
             *at += 1;
-            return Ok(u64::from(first));
+            Ok(u64::from(first))
         }
         _ => long_varint(bytes, at),
     }

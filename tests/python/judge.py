@@ -76,6 +76,10 @@ def names(trace):
         if packet.HasField("ftrace_stats"):
             stats = packet.ftrace_stats
             print(f"stats\t{stats.phase}\t" + " ".join(f"{c.cpu}:{c.overrun}" for c in stats.cpu_stats))
+        if packet.HasField("sys_stats"):
+            memory = " ".join(f"{protos.MeminfoCounters.Name(v.key)}={v.value}kB" for v in packet.sys_stats.meminfo)
+            pressure = " ".join(f"{protos.SysStats.PsiSample.PsiResource.Name(v.resource)}={v.total_ns}ns" for v in packet.sys_stats.psi)
+            print(f"counters\t{packet.timestamp}\t{memory}\t{pressure}")
         if packet.HasField("trace_uuid"):
             print(f"uuid\t{packet.trace_uuid.msb}\t{packet.trace_uuid.lsb}")
 

@@ -2,9 +2,9 @@
 
 use super::Decoder;
 use crate::names::NameTable;
-use crate::perfetto::escape;
 use crate::perfetto::messages::DashcamPacket;
 use crate::perfetto::wire::{Fields, Malformed, Value};
+use crate::perfetto::{escape, sys_stats};
 use crate::sched::event::Item;
 use prost::Message;
 use std::borrow::Cow;
@@ -23,6 +23,7 @@ struct Parts<'a> {
     clock_snapshot: Option<&'a [u8]>,
     system_info: Option<&'a [u8]>,
     ftrace_stats: Option<&'a [u8]>,
+    sys_stats: Option<&'a [u8]>,
     interned_data: Option<&'a [u8]>,
     dashcam: Option<&'a [u8]>,
     zlib: Option<&'a [u8]>,
@@ -45,6 +46,7 @@ impl<'a> Parts<'a> {
                 1 => &mut parts.bundle,
                 2 => &mut parts.process_tree,
                 6 => &mut parts.clock_snapshot,
+                7 => &mut parts.sys_stats,
                 12 => &mut parts.interned_data,
                 34 => &mut parts.ftrace_stats,
                 45 => &mut parts.system_info,
@@ -165,6 +167,13 @@ impl Decoder {
         }
         if let Some(bytes) = parts.ftrace_stats {
             self.ftrace_stats(bytes, names, sink)?;
+        }
+        if let Some(bytes) = parts.sys_stats {
+            let counter = |name: &str, value| {
+                let name = names.intern(name.as_bytes());
+                sink(Item::Counter { ts: context.ts, name, cpu: None, value });
+            };
+            sys_stats::read(bytes, counter).map_err(|e| format!("system statistics: {}", e.what))?;
         }
         if let Some(extension) = extension {
             self.losses(extension, sink);

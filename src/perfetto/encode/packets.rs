@@ -2,7 +2,7 @@
 
 use crate::perfetto::messages::{self as m, DashcamPacket, TracePacket, clock_id};
 use crate::perfetto::wire::{BYTES, put_bytes, put_key, put_uint, put_varint};
-use crate::perfetto::{SEQUENCE_ID, escape};
+use crate::perfetto::{SEQUENCE_ID, escape, sys_stats};
 use crate::sched::event::{ClockSnapshot, CpuFact, Loss, ThreadNow, Tid};
 use prost::Message;
 
@@ -300,10 +300,26 @@ pub fn metadata(pairs: &[(&str, &[u8])], out: &mut Vec<u8>) {
     dashcam(DashcamPacket { metadata: pairs.iter().map(pair).collect(), ..Default::default() }, out);
 }
 
-/// Counter samples.
+/// Counter samples: those Perfetto has fields for there, so that its tools draw them, the others in our extension.
 pub fn counters(samples: &[CounterSample], out: &mut Vec<u8>) {
-    let sample = |c: &CounterSample| m::CounterSample { ts: c.ts, name: c.name.clone(), cpu: c.cpu, value: c.value };
-    dashcam(DashcamPacket { counters: samples.iter().map(sample).collect(), ..Default::default() }, out);
+    for group in samples.chunk_by(|a, b| a.ts == b.ts) {
+        let (mut theirs, mut ours) = (Vec::new(), DashcamPacket::default());
+        for c in group {
+            if c.cpu.is_some() || !sys_stats::put(&c.name, c.value, &mut theirs) {
+                let sample = m::CounterSample { ts: c.ts, name: c.name.clone(), cpu: c.cpu, value: c.value };
+                ours.counters.push(sample);
+            }
+        }
+        packet(
+            TracePacket {
+                timestamp: group.first().map(|c| c.ts),
+                sys_stats: (!theirs.is_empty()).then_some(theirs),
+                dashcam: (!ours.counters.is_empty()).then_some(ours),
+                ..Default::default()
+            },
+            out,
+        );
+    }
 }
 
 /// The data is sampled from procfs, `hz` times a second: there are no events.

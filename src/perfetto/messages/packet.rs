@@ -11,6 +11,9 @@ pub struct TracePacket {
     pub process_tree: Option<ProcessTree>,
     #[prost(message, optional, tag = "6")]
     pub clock_snapshot: Option<ClockSnapshot>,
+    /// An encoded `SysStats`; see `perfetto::sys_stats`.
+    #[prost(bytes = "vec", optional, tag = "7")]
+    pub sys_stats: Option<Vec<u8>>,
     #[prost(uint64, optional, tag = "8")]
     pub timestamp: Option<u64>,
     #[prost(uint32, optional, tag = "10")]
