@@ -30,3 +30,8 @@ pub mod update;
 pub mod widgets;
 pub mod words;
 pub mod worker;
+
+#[cfg(test)]
+mod demo;
+#[cfg(test)]
+mod tests;

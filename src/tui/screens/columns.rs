@@ -89,12 +89,14 @@ impl Column {
 
 /// Which columns fit into `width`, with the place and width of each; one blank stands between two.
 pub fn fit(width: u16) -> Vec<(Column, u16, u16)> {
+    // A name that is cut names nothing: where there is room it comes before the lesser columns.
+    let least = |c: &ColumnInfo| if c.column == Column::Name && width >= 100 { c.min + 10 } else { c.min };
     let mut chosen: Vec<&ColumnInfo> = Vec::new();
     let mut used = 0u16;
     let mut by_rank: Vec<&ColumnInfo> = COLUMNS.iter().collect();
     by_rank.sort_by_key(|c| (c.rank, c.column));
     for info in by_rank {
-        let more = info.min + u16::from(!chosen.is_empty());
+        let more = least(info) + u16::from(!chosen.is_empty());
         if used + more > width {
             // Lower ranks must not slip in where a higher one had no room: the set of columns stays predictable.
             break;
@@ -104,12 +106,12 @@ pub fn fit(width: u16) -> Vec<(Column, u16, u16)> {
     }
     chosen.sort_by_key(|c| c.column);
     let mut free = width - used;
-    let mut widths: Vec<u16> = chosen.iter().map(|c| c.min).collect();
+    let mut widths: Vec<u16> = chosen.iter().map(|c| least(c)).collect();
     // Free room goes to the name first, then to the other elastic columns from the left.
     let mut elastic: Vec<usize> = (0..chosen.len()).filter(|&i| chosen[i].max > chosen[i].min).collect();
     elastic.sort_by_key(|&i| (chosen[i].column != Column::Name, i));
     for i in elastic {
-        let more = free.min(chosen[i].max - chosen[i].min);
+        let more = free.min(chosen[i].max - widths[i]);
         widths[i] += more;
         free -= more;
     }

@@ -31,7 +31,12 @@ fn plan(state: &State) -> Plan {
     let functions = state.thread.data.as_ref().map_or(0, |d| d.blocked.len());
     let blocked = if functions > 0 && left >= 10 { u16::try_from(functions.min(3)).unwrap_or(0) + 1 } else { 0 };
     let left = left.saturating_sub(blocked);
-    let middle = (left * 2 / 5).clamp(left.min(3), 12.max(left / 3));
+    // As high as the longest of its lists wants, but no more than two fifths: the waits are what one came for.
+    let wanted = state.thread.data.as_ref().map_or(3, |d| {
+        let classes = histogram::classes(&d.histogram, usize::from(u16::MAX)).len();
+        classes.max(d.ran_instead.len()).max(d.woken_by.len()).max(d.wakes.len())
+    });
+    let middle = (left * 2 / 5).max(left.min(3)).min(u16::try_from(wanted.max(3)).unwrap_or(u16::MAX));
     Plan { header, middle, blocked, waits: left.saturating_sub(middle) }
 }
 
@@ -164,7 +169,11 @@ pub fn draw_shares(pen: &mut Pen<'_>, title: &str, list: &[Share], labels: &Labe
         let name = match share.utid {
             None => "interrupt, timer".to_string(),
             Some(0) => "idle".to_string(),
-            Some(utid) => labels.with_tid(utid),
+            Some(utid) => {
+                let full = labels.with_tid(utid);
+                // Without room for both the name says more than the number.
+                if crate::tui::pen::width(&full) <= w.saturating_sub(9) { full } else { labels.thread(utid) }
+            }
         };
         let style = match share.utid {
             None | Some(0) => pen.theme.style(Tone::Dim),

@@ -57,13 +57,13 @@ pub fn draw(state: &State, pen: &mut Pen<'_>) {
     }
 }
 
-/// Draws groups parted by a line until one does not fit: a group is shown whole or not at all.
+/// Draws groups parted by a line; one that does not fit whole is left out.
 fn put_left(pen: &mut Pen<'_>, y: u16, end: u16, groups: &[Vec<Piece>]) {
     let mut x = 1;
     for (i, group) in groups.iter().enumerate() {
         let wide: u16 = group.iter().map(|(t, _)| pen::width(t)).sum::<u16>() + if i > 0 { 3 } else { 0 };
         if x + wide > end && i > 0 {
-            break;
+            continue;
         }
         if i > 0 {
             x += say(pen, x, y, end.saturating_sub(x), " │ ", Tone::Rule);
@@ -131,15 +131,14 @@ fn recording(state: &State) -> Vec<Vec<Piece>> {
     });
     out.push(first);
     if r.keeps > 0 {
-        let size = if r.bytes.1 > 0 {
-            format!(" · {} of {}", show::bytes(r.bytes.0), show::bytes(r.bytes.1))
-        } else {
-            format!(" · {}", show::bytes(r.bytes.0))
-        };
-        out.push(vec![(format!("keeps {}{size}", show::span_words(r.keeps)), Tone::Text)]);
+        out.push(vec![(format!("keeps {}", show::span_words(r.keeps)), Tone::Text)]);
     }
     if let Some(own) = r.own_cpu {
         out.push(vec![(format!("self {}", show::percent(own)), Tone::Text)]);
+    }
+    if r.bytes.0 > 0 {
+        let cap = if r.bytes.1 > 0 { format!(" of {}", show::bytes(r.bytes.1)) } else { String::new() };
+        out.push(vec![(format!("{}{cap}", show::bytes(r.bytes.0)), Tone::Text)]);
     }
     if state.slow_link {
         out.push(vec![("slow link".into(), Tone::Dim)]);
