@@ -117,7 +117,8 @@ fn bar_cell(i: u64, t: &StateTimes) -> StateTimes {
     let at = (i * 37 % 70) * t.total() / 70;
     let mut rest = at;
     let mut cell = StateTimes::default();
-    let parts = [(t.running, 0), (t.runnable, 1), (t.preempted, 2), (t.sleeping, 3), (t.uninterruptible, 4), (u64::MAX, 5)];
+    let parts =
+        [(t.running, 0), (t.runnable, 1), (t.preempted, 2), (t.sleeping, 3), (t.uninterruptible, 4), (u64::MAX, 5)];
     for (part, kind) in parts {
         if rest < part {
             *[
@@ -184,7 +185,8 @@ pub fn overview(cpus: u32, threads: u32, cells: usize) -> Overview {
     for utid in 9..threads.max(9) {
         rows.push(row(utid, SLEEP, times(u64::from(utid) % 7, 0, 0, 990, 0), LatencyStats::default()));
     }
-    let warn = |kind| Finding { severity: Severity::Warning, kind, at: Window { from: EDGE - 6 * S, to: EDGE - 5 * S } };
+    let warn =
+        |kind| Finding { severity: Severity::Warning, kind, at: Window { from: EDGE - 6 * S, to: EDGE - 5 * S } };
     Overview {
         window: Some(WINDOW),
         valid_from: EDGE - 9_500 * MS,
@@ -305,15 +307,33 @@ pub fn timeline() -> TimelineView {
         window: Some(CLOSE),
         valid_from: CLOSE.from + 2 * MS,
         tracks: vec![
-            Track { id: TrackId::Cpu(0), spans: run(&[(7_000, 1), (8_400, 4), (600, 5), (14_000, 1), (6_000, 0), (7_000, 1), (7_000, 4)]) },
+            Track {
+                id: TrackId::Cpu(0),
+                spans: run(&[(7_000, 1), (8_400, 4), (600, 5), (14_000, 1), (6_000, 0), (7_000, 1), (7_000, 4)]),
+            },
             Track { id: TrackId::Cpu(2), spans: run(&[(24_000, 0), (3_000, 2), (23_000, 0)]) },
             Track {
                 id: TrackId::Thread(2),
-                spans: spans(&[(5_000, 2, SLEEP), (1_000, 2, Running), (500, 2, Runnable), (4_200, 2, Running), (39_300, 2, SLEEP)]),
+                spans: spans(&[
+                    (5_000, 2, SLEEP),
+                    (1_000, 2, Running),
+                    (500, 2, Runnable),
+                    (4_200, 2, Running),
+                    (39_300, 2, SLEEP),
+                ]),
             },
             Track {
                 id: TrackId::Thread(1),
-                spans: spans(&[(7_000, 1, Running), (8_900, 1, Preempted), (300, 1, Runnable), (14_000, 1, Running), (6_000, 1, SLEEP), (700, 1, Runnable), (7_000, 1, Running), (6_100, 1, Preempted)]),
+                spans: spans(&[
+                    (7_000, 1, Running),
+                    (8_900, 1, Preempted),
+                    (300, 1, Runnable),
+                    (14_000, 1, Running),
+                    (6_000, 1, SLEEP),
+                    (700, 1, Runnable),
+                    (7_000, 1, Running),
+                    (6_100, 1, Preempted),
+                ]),
             },
             Track { id: TrackId::Thread(3), spans: spans(&[(38_000, 3, D), (1_000, 3, Running), (11_000, 3, SLEEP)]) },
             Track { id: TrackId::Thread(8), spans: spans(&[(20_000, 8, ThreadNow::Unknown), (30_000, 8, Running)]) },
@@ -407,7 +427,13 @@ pub fn store() -> StoreView {
                 busy: Some(0.71),
                 ready: Some(3.2),
                 worst: Some((48 * MS, "pt_loader:0".into())),
-                lost: if i == 38 { Some(Some(1204)) } else if i == 37 { Some(None) } else { None },
+                lost: if i == 38 {
+                    Some(Some(1204))
+                } else if i == 37 {
+                    Some(None)
+                } else {
+                    None
+                },
                 growing: i == 39,
                 snapshot: (i == 36).then(|| "p99 alert".into()),
             })
@@ -429,7 +455,10 @@ pub fn kept() -> (Vec<SnapshotRow>, Vec<MarkRow>) {
         holes: true,
     };
     let mark = |s: u64, text: &str| MarkRow { at_real: REAL - s * S, text: text.into() };
-    (vec![snapshot.clone(), SnapshotRow { label: "".into(), holes: false, ..snapshot }], vec![mark(5, "step 813"), mark(9, "step 812")])
+    (
+        vec![snapshot.clone(), SnapshotRow { label: "".into(), holes: false, ..snapshot }],
+        vec![mark(5, "step 813"), mark(9, "step 812")],
+    )
 }
 
 pub fn recorder() -> RecorderView {
@@ -479,10 +508,17 @@ pub fn reply(ask: &Ask) -> Reply {
         Ask::Slice { .. } | Ask::WorstWait { .. } | Ask::Search { .. } => Reply::Slice(Some(Box::new(slice()))),
         Ask::Chain { .. } => {
             let share = |utid, share| Share { utid: Some(utid), share, amount: 1 };
-            let on = WaitedOn { total: 3 * S, preemptors: vec![share(4, 0.83)], roots: vec![share(4, 0.7)], ..WaitedOn::default() };
+            let on = WaitedOn {
+                total: 3 * S,
+                preemptors: vec![share(4, 0.83)],
+                roots: vec![share(4, 0.7)],
+                ..WaitedOn::default()
+            };
             Reply::Chain(chain(), Box::new(on))
         }
-        Ask::Events { .. } => Reply::Events(vec![(CLOSE.from + 7 * MS, 0, "sched_switch 48213 R+ ==> logship [911] prio 120".into())]),
+        Ask::Events { .. } => {
+            Reply::Events(vec![(CLOSE.from + 7 * MS, 0, "sched_switch 48213 R+ ==> logship [911] prio 120".into())])
+        }
         Ask::Compare { a, b } => Reply::Compare(*a, *b, compared()),
     }
 }
@@ -529,11 +565,8 @@ pub fn settle(state: &mut State, effects: Vec<Effect>) -> Vec<Effect> {
 
 /// An answer with the words, the first time.
 pub fn answer(id: u64, reply: Reply, state: &State) -> Answer {
-    let labels = if state.labels.generation() == 1 {
-        NewLabels { generation: 1, ..NewLabels::default() }
-    } else {
-        labels()
-    };
+    let labels =
+        if state.labels.generation() == 1 { NewLabels { generation: 1, ..NewLabels::default() } } else { labels() };
     let extent = Window { from: EDGE - 3600 * S, to: EDGE };
     let clocks = Arc::new(ClockMap::new([ClockPair { boot: EDGE, real: REAL }]));
     Answer { id, reply, labels, extent, clocks }

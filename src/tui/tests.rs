@@ -129,7 +129,10 @@ fn case_43_hostile_names_never_reach_the_terminal_raw() {
         press_maybe(&mut state, keys);
         let buffer = demo::drawn(&state);
         for cell in &buffer.content {
-            let bad = cell.symbol().chars().any(|c| c.is_control() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'));
+            let bad = cell
+                .symbol()
+                .chars()
+                .any(|c| c.is_control() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'));
             assert!(!bad, "{place}: {:?}", cell.symbol());
         }
     }
@@ -296,14 +299,18 @@ mod key_scripts {
         assert_eq!(slice.track, TrackId::Thread(1));
         assert_eq!(s.timeline.data.as_ref().unwrap().tracks[s.timeline.track].id, TrackId::Thread(1));
         let effects = update(&mut s, Msg::Key(super::super::keys::Key::char('P')));
-        let asked = effects.iter().any(|e| matches!(e, Effect::Ask(q)
-            if matches!(q.ask, super::super::answers::Ask::Slice { track: TrackId::Thread(4), .. })));
+        let asked = effects.iter().any(|e| {
+            matches!(e, Effect::Ask(q)
+            if matches!(q.ask, super::super::answers::Ask::Slice { track: TrackId::Thread(4), .. }))
+        });
         assert!(asked, "logship pushed it off: {effects:?}");
         let mut s = full(120, 40, "mono");
         press(&mut s, "enter x");
         let effects = update(&mut s, Msg::Key(super::super::keys::Key::char('W')));
-        let asked = effects.iter().any(|e| matches!(e, Effect::Ask(q)
-            if matches!(q.ask, super::super::answers::Ask::Slice { track: TrackId::Thread(6), .. })));
+        let asked = effects.iter().any(|e| {
+            matches!(e, Effect::Ask(q)
+            if matches!(q.ask, super::super::answers::Ask::Slice { track: TrackId::Thread(6), .. }))
+        });
         assert!(asked, "rsyslogd woke it: {effects:?}");
     }
 
@@ -336,7 +343,10 @@ mod key_scripts {
         press(&mut s, "f2 v");
         press(&mut s, "right K");
         let done = type_line(&mut s, "bad minute");
-        assert!(matches!(&done[..], [Effect::Do(Deed::Keep { label, window })] if label == "bad minute" && !window.is_empty()), "{done:?}");
+        assert!(
+            matches!(&done[..], [Effect::Do(Deed::Keep { label, window })] if label == "bad minute" && !window.is_empty()),
+            "{done:?}"
+        );
         let mut s = full(120, 40, "mono");
         press(&mut s, "a");
         assert!(s.popup.is_none());
@@ -412,13 +422,18 @@ mod key_scripts {
         answer.labels = labels;
         let effects = update(&mut s, Msg::Answer(Box::new(answer)));
         assert_eq!(s.screen, Screen::Thread(77));
-        assert!(matches!(&effects[..], [Effect::Ask(q)] if q.generation == 2), "it is asked in the new numbers: {effects:?}");
+        assert!(
+            matches!(&effects[..], [Effect::Ask(q)] if q.generation == 2),
+            "it is asked in the new numbers: {effects:?}"
+        );
     }
 
     #[test]
     fn no_script_here_presses_a_dead_key() {
         use super::super::actions::Context;
-        for (key, context) in [("x", Context::Thread), ("c", Context::Timeline), ("K", Context::Segments), ("1", Context::Overview)] {
+        for (key, context) in
+            [("x", Context::Thread), ("c", Context::Timeline), ("K", Context::Segments), ("1", Context::Overview)]
+        {
             let s = full(80, 24, "mono");
             assert!(demo::bound(&s, key, context), "{key}");
         }

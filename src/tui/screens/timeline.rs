@@ -129,7 +129,9 @@ fn tick_text(state: &State, at: u64, digits: Digits) -> String {
 fn draw_track(state: &State, data: &TimelineView, plan: &Plan, pen: &mut Pen<'_>, track: &Track, selected: bool) {
     let (name, style) = match track.id {
         TrackId::Cpu(cpu) => (format!("CPU {cpu}"), pen.theme.style(Tone::Strong)),
-        TrackId::Thread(utid) => (track_name(state, utid, plan.label.saturating_sub(1)), pen.theme.process(state.labels.process_of(utid))),
+        TrackId::Thread(utid) => {
+            (track_name(state, utid, plan.label.saturating_sub(1)), pen.theme.process(state.labels.process_of(utid)))
+        }
         TrackId::Marks(utid) => (format!("marks of {}", state.labels.thread(utid)), pen.theme.style(Tone::Mark)),
     };
     pen.text(1, 0, plan.label.saturating_sub(1), &name, style);
