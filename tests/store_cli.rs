@@ -55,7 +55,7 @@ fn segments_lists_by_time_with_gaps_growth_and_snapshots() {
     assert!(lines[1].contains(" 1.2 k none 50.0 % – 1.0 µs w [7]"), "{}", lines[1]);
     assert_eq!(lines[3], "2026-11-30 19:57:00 +08:00 5m00s not recorded");
     assert!(lines[4].starts_with("2026-11-30 20:02:00 +08:00 – ") && lines[4].ends_with("growing"), "{}", lines[4]);
-    assert!(lines[5].contains("snapshot \"p99__2Jalert\"; trigger p99 = 9 ms"), "{}", lines[5]);
+    assert!(lines[5].contains("snapshot \"p99 \\x1b[2Jalert\"; trigger p99 = 9 ms"), "{}", lines[5]);
     assert!(!text(&out.stdout).contains('\x1b'));
     assert!(text(&out.stderr).starts_with("3 segments, 1 snapshot, "), "{}", text(&out.stderr));
     assert!(text(&out.stderr).trim_end().ends_with(", 1 gap, no loss"));

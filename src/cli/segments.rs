@@ -107,7 +107,11 @@ fn row(line: &Line, zone: &Zone) -> ([String; 8], String) {
     let unknown = || show::UNKNOWN.to_owned();
     let (entry, label) = match line {
         Line::Segment(entry) => (entry, None),
-        Line::Snapshot(entry) => (entry, entry.name.label.as_deref()),
+        // The footer has the label as it was given, the name only what a name can hold.
+        Line::Snapshot(entry) => {
+            let given = entry.totals.as_ref().and_then(|t| Some(t.snapshot.as_ref()?.label.as_str()));
+            (entry, given.or(entry.name.label.as_deref()))
+        }
         Line::Hole(hole) => {
             let mut cells = [const { String::new() }; 8];
             cells[0] = local(hole.real.from, zone, Digits::Seconds);
