@@ -106,7 +106,9 @@ impl Catalog {
     /// Brings the list up to date; reads only what is new or growing.
     pub fn refresh(&mut self) -> Result<(), StoreError> {
         self.segments = refreshed(std::mem::take(&mut self.segments), self.store.segments()?);
-        self.snapshots = refreshed(std::mem::take(&mut self.snapshots), self.store.snapshots()?);
+        // A snapshot is there when it is whole, and not before.
+        let whole = self.store.snapshots()?.into_iter().filter(|f| !f.name.part).collect();
+        self.snapshots = refreshed(std::mem::take(&mut self.snapshots), whole);
         Ok(())
     }
 

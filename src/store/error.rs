@@ -119,8 +119,8 @@ pub enum DamageKind {
     /// The content does not match the checksum.
     #[error("wrong checksum")]
     Checksum,
-    /// The frame claims more content than the limit.
-    #[error("the zstd frame claims more than {} MiB of content", super::frame::MAX_RAW >> 20)]
+    /// The frame claims more content than the limit, or there are too many frames.
+    #[error("more than {} MiB in one zstd frame, or too many frames", super::frame::MAX_RAW >> 20)]
     TooLarge,
     /// The footer contradicts itself or the file.
     #[error("the footer does not fit the file")]

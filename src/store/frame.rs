@@ -11,8 +11,10 @@ use std::os::unix::fs::FileExt;
 use zstd::zstd_safe;
 
 /// Largest content of one frame, bytes. Ours are cut at 256 KiB (heads: at a few MiB); a frame that claims more is
-/// refused before memory is set aside for it.
-pub const MAX_RAW: usize = 64 << 20;
+/// refused before memory is set aside for it. Decoded events take some fifteen times this.
+pub const MAX_RAW: usize = 16 << 20;
+/// Most frames of one file: a month of segments joined.
+pub const MAX_FRAMES: usize = 1 << 22;
 /// Largest content of one block (RFC 8878 §3.1.1.2.4).
 const MAX_BLOCK: u32 = 128 << 10;
 const MAGIC: u32 = 0xFD2F_B528;
@@ -39,7 +41,7 @@ impl FrameCompressor {
     /// Replaces `out` by one whole frame holding `raw`. Fails when `raw` is longer than [`MAX_RAW`].
     pub fn compress(&mut self, raw: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
         if raw.len() > MAX_RAW {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "more than 64 MiB for one zstd frame"));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "more than 16 MiB for one zstd frame"));
         }
         out.clear();
         out.reserve(zstd_safe::compress_bound(raw.len()));
@@ -300,8 +302,8 @@ mod tests {
         assert_eq!(look(&f[..], 0, f.len() as u64).unwrap(), Found::TooLarge);
         let mut out = Vec::new();
         assert_eq!(FrameDecompressor::new().unwrap().decompress(&f, &mut out), Err(DamageKind::TooLarge));
-        // 32 MiB is within the limit but not within what one block of 4 bytes can hold
-        f[5..13].copy_from_slice(&(32u64 << 20).to_le_bytes());
+        // 8 MiB is within the limit but not within what one block of 4 bytes can hold
+        f[5..13].copy_from_slice(&(8u64 << 20).to_le_bytes());
         assert_eq!(FrameDecompressor::new().unwrap().decompress(&f, &mut out), Err(DamageKind::Corrupt));
         assert!(out.capacity() < 1 << 20);
     }

@@ -5,6 +5,7 @@
 
 use super::footer::{CpuLane, Mark, Summary, SummaryCell, Totals, WorstWait};
 use crate::sched::summary::Window;
+use std::collections::BTreeMap;
 
 /// Merges parts (oldest first), each with what its copied frames cover, into one file that covers `window`. Events, loss and
 /// sequence follow from the index and are the writer's.
@@ -82,6 +83,8 @@ fn worst_wait(parts: &[(&Totals, &Summary, Window)], summary: &Summary, window: 
 /// Cells of all parts on the grid of the first; cells that the window does not touch stay out, time without cells is unknown.
 fn summaries(parts: &[(&Totals, &Summary, Window)], window: Window) -> Summary {
     let mut out = Summary::default();
+    let mut lanes: BTreeMap<u32, Vec<SummaryCell>> = BTreeMap::new();
+    let mut room = MOST_CELLS;
     let within = |ts: u64| window.from <= ts && ts < window.to;
     for (_, summary, _) in parts.iter().filter(|p| p.1.step > 0) {
         if out.step == 0 {
@@ -92,39 +95,45 @@ fn summaries(parts: &[(&Totals, &Summary, Window)], window: Window) -> Summary {
             continue; // another recorder's grid: its time stays unknown
         }
         for lane in &summary.lanes {
-            merge_lane(&mut out, lane, summary.start, window);
+            let cells = lanes.entry(lane.cpu).or_default();
+            merge_lane(cells, &mut room, (out.start, out.step), &lane.cells, summary.start, window);
         }
         out.marks.extend(summary.marks.iter().filter(|m| within(m.ts)).cloned());
     }
+    out.lanes = lanes.into_iter().map(|(cpu, cells)| CpuLane { cpu, cells }).collect();
+    // A lane that ends early goes on unknown; what is set aside stays in proportion to what was read.
     let longest = out.lanes.iter().map(|l| l.cells.len()).max().unwrap_or(0);
-    out.lanes.iter_mut().for_each(|l| l.cells.resize(longest, SummaryCell::default()));
-    out.lanes.sort_by_key(|l| l.cpu);
+    if longest.saturating_mul(out.lanes.len()) <= MOST_CELLS {
+        out.lanes.iter_mut().for_each(|l| l.cells.resize(longest, SummaryCell::default()));
+    }
     out.marks.sort_by_key(|m: &Mark| m.ts);
     out.marks.truncate(super::footer::MAX_MARKS);
     out
 }
 
-fn merge_lane(out: &mut Summary, lane: &CpuLane, start: u64, window: Window) {
-    // Longer than any window somebody asks for: a hostile footer must not make us set memory aside.
-    const MOST_CELLS: u64 = 1 << 20;
-    let (step, grid) = (out.step, out.start);
-    let i = out.lanes.iter().position(|l| l.cpu == lane.cpu).unwrap_or_else(|| {
-        out.lanes.push(CpuLane { cpu: lane.cpu, cells: Vec::new() });
-        out.lanes.len() - 1
-    });
-    let cells = &mut out.lanes[i].cells;
-    for (i, cell) in lane.cells.iter().enumerate() {
+/// Most cells of all lanes together (an hour of 1,024 CPUs): a hostile footer must not make us set memory aside.
+const MOST_CELLS: usize = 1 << 22;
+
+/// Puts a lane's cells, the first of which begins at `start`, onto the grid, while there is `room` for more.
+fn merge_lane(
+    cells: &mut Vec<SummaryCell>,
+    room: &mut usize,
+    (grid, step): (u64, u64),
+    lane: &[SummaryCell],
+    start: u64,
+    window: Window,
+) {
+    for (i, cell) in lane.iter().enumerate() {
         let at = start.saturating_add((i as u64).saturating_mul(step));
         // The nearest cell: segments begin at whole minutes on the wall clock, the boot clock may have drifted against it.
         let slot = (at.saturating_add(step / 2).saturating_sub(grid)) / step;
         if at.saturating_add(step) <= window.from || at >= window.to || at.saturating_add(step / 2) < grid {
             continue;
         }
-        if slot >= MOST_CELLS {
-            break;
-        }
-        let slot = slot as usize; // below MOST_CELLS
+        let Some(slot) = usize::try_from(slot).ok().filter(|&slot| slot < MOST_CELLS) else { break };
         if cells.len() <= slot {
+            let Some(left) = room.checked_sub(slot + 1 - cells.len()) else { break };
+            *room = left;
             cells.resize(slot + 1, SummaryCell::default());
         }
         cells[slot] = both(cells[slot], *cell);

@@ -5,7 +5,7 @@
 
 use super::error::{Damage, DamageKind, StoreError};
 use super::footer::{Footer, FormatVersion, Summary, Totals};
-use super::frame::{self, Found, FrameDecompressor};
+use super::frame::{self, Found, FrameDecompressor, MAX_FRAMES};
 use super::index::{FrameEntry, FrameFacts};
 use std::fs::File;
 use std::path::Path;
@@ -56,6 +56,7 @@ pub fn outline(file: &File, path: &Path, from: u64, end: u64) -> Result<Scan, St
         match frame::look(file, scan.good, end).map_err(|e| StoreError::io("read", path, e))? {
             Found::End => return Ok(scan),
             Found::Skippable { len, .. } => scan.good += len,
+            Found::Zstd { .. } if scan.footer.frames.len() == MAX_FRAMES => scan.damage = damage(DamageKind::TooLarge),
             Found::Zstd { len, raw } => {
                 let facts = FrameFacts::default();
                 let entry = FrameEntry { offset: scan.good, compressed: len, raw: raw.unwrap_or(0), facts };

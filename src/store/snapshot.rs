@@ -93,11 +93,12 @@ pub fn plan(catalog: &Catalog, growing: Option<Growing>, request: Request) -> Re
     if let Some(growing) = growing.filter(|g| g.footer.totals.boot == request.boot) {
         sources.extend(Source::open(growing.path, growing.footer, asked)?);
     }
-    let (Some(first), Some(last)) = (sources.first(), sources.last()) else {
+    let windows = || sources.iter().map(Source::window);
+    let (Some(from), Some(to)) = (windows().map(|w| w.from).min(), windows().map(|w| w.to).max()) else {
         let path = catalog.store().root().to_owned();
         return Err(StoreError::EmptyWindow { path, from: asked.from, to: asked.to });
     };
-    let window = Window { from: first.window().from, to: last.window().to };
+    let window = Window { from, to };
     let holes = holes(&sources, asked);
     Ok(Plan { request, window, holes, sources })
 }

@@ -5,6 +5,7 @@
 
 use super::error::DamageKind;
 use super::footer::{BootId, CpuLane, Ending, Mark, SnapshotNote, Summary, SummaryCell, Totals, WorstWait};
+use super::frame::MAX_FRAMES;
 use super::index::{FrameEntry, FrameFacts, FrameKind, LossCount};
 use crate::sched::event::ClockSnapshot;
 use crate::sched::summary::Window;
@@ -214,7 +215,8 @@ pub(super) fn encode_index(frames: &[FrameEntry]) -> Vec<u8> {
         msg.length.push(if facts.span.is_some() { last.saturating_sub(first).saturating_add(1) } else { 0 });
         for &(cpu, n) in &facts.events {
             if let Ok(column) = cpus.binary_search(&cpu) {
-                msg.events[i * cpus.len() + column] += n;
+                let cell = &mut msg.events[i * cpus.len() + column];
+                *cell = cell.saturating_add(n);
             }
         }
         msg.loss.extend(facts.loss.iter().map(|&(cpu, loss)| FrameLossMsg {
@@ -232,7 +234,8 @@ pub(super) fn decode_index(bytes: &[u8]) -> Result<Vec<FrameEntry>, DamageKind> 
     let msg: IndexMsg = read(bytes)?;
     let n = msg.compressed.len();
     let columns = [msg.raw.len(), msg.kind.len(), msg.complete_through.len(), msg.first.len(), msg.length.len()];
-    if columns.iter().any(|&len| len != n) || n.checked_mul(msg.cpus.len()) != Some(msg.events.len()) {
+    if columns.iter().any(|&len| len != n) || n > MAX_FRAMES || n.checked_mul(msg.cpus.len()) != Some(msg.events.len())
+    {
         return Err(DamageKind::Footer);
     }
     let mut frames = Vec::with_capacity(n);
