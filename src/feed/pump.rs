@@ -4,7 +4,7 @@ use std::io::Read;
 
 use crate::names::NameTable;
 use crate::perfetto::decode::Decoder;
-use crate::perfetto::decode::stream::{StreamError, decode_stream};
+use crate::perfetto::decode::stream::{Steps, StreamError};
 use crate::sched::event::{ClockSnapshot, Item};
 use crate::sched::fold::Consumer;
 use crate::sched::order::TimeOrder;
@@ -91,6 +91,7 @@ impl Pump {
         if let Err(e) = result {
             self.damage.push(e.to_string());
         }
+        consumer.checkpoint(&self.names);
         for value in starts {
             let start = std::str::from_utf8(self.names.bytes(value)).ok().and_then(|t| t.parse().ok());
             self.begins_at(start.unwrap_or(0), facts_only, consumer);
@@ -117,7 +118,11 @@ impl Pump {
             seen: &mut self.seen,
             facts_only: false,
         };
-        decode_stream(reader, &mut decoder, &mut self.names, &mut |item| gate.pass(item, consumer))
+        let mut steps = Steps::open(reader)?;
+        while steps.step(&mut decoder, &mut self.names, &mut |item| gate.pass(item, consumer))? {
+            consumer.checkpoint(&self.names);
+        }
+        Ok(())
     }
 
     /// Where all frames from here on begin: what was skipped before is not missing.
@@ -129,6 +134,7 @@ impl Pump {
     /// Everything has been read.
     pub(super) fn finish<C: Consumer>(&mut self, consumer: &mut C) {
         self.order.flush(&mut |item| consumer.item(item));
+        consumer.checkpoint(&self.names);
         consumer.end();
     }
 }

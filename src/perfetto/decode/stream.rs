@@ -23,6 +23,49 @@ pub enum StreamError {
     Decode(#[from] DecodeError),
 }
 
+/// A trace being decoded step by step, for callers that look at the name table in between.
+pub struct Steps<'a> {
+    reader: Box<dyn Read + 'a>,
+    buffer: Vec<u8>,
+    total: u64,
+}
+
+impl<'a> Steps<'a> {
+    /// Looks through gzip and zstd.
+    ///
+    /// # Errors
+    /// The start of the trace cannot be read.
+    pub fn open(reader: impl Read + 'a) -> Result<Steps<'a>, StreamError> {
+        let reader = container::open(reader).map_err(|source| StreamError::Io { offset: 0, source })?;
+        Ok(Steps { reader, buffer: Vec::with_capacity(2 * STEP), total: 0 })
+    }
+
+    /// Decodes the next quarter of a MiB or so; false at the end of the trace.
+    ///
+    /// # Errors
+    /// What could not be read or decoded; items before it were delivered.
+    pub fn step(
+        &mut self,
+        decoder: &mut Decoder,
+        names: &mut NameTable,
+        sink: &mut impl FnMut(Item),
+    ) -> Result<bool, StreamError> {
+        let before = self.buffer.len();
+        let read = self.reader.by_ref().take(STEP as u64).read_to_end(&mut self.buffer);
+        self.total += (self.buffer.len() - before) as u64;
+        let used = decoder.decode_available(&self.buffer, names, sink)?;
+        self.buffer.drain(..used);
+        match read {
+            Err(source) => Err(StreamError::Io { offset: self.total, source }),
+            Ok(0) if self.buffer.is_empty() => Ok(false),
+            Ok(0) => Err(DecodeError::Truncated { offset: self.total - self.buffer.len() as u64 }.into()),
+            Ok(_) => Ok(true),
+        }
+    }
+}
+
+const STEP: usize = 256 << 10;
+
 /// Decodes everything that `reader` gives, looking through gzip and zstd.
 ///
 /// # Errors
@@ -33,21 +76,7 @@ pub fn decode_stream(
     names: &mut NameTable,
     sink: &mut impl FnMut(Item),
 ) -> Result<(), StreamError> {
-    const STEP: usize = 256 << 10;
-    let mut total = 0;
-    let mut reader = container::open(reader).map_err(|source| StreamError::Io { offset: 0, source })?;
-    let mut buffer: Vec<u8> = Vec::with_capacity(2 * STEP);
-    loop {
-        let before = buffer.len();
-        let read = reader.by_ref().take(STEP as u64).read_to_end(&mut buffer);
-        total += (buffer.len() - before) as u64;
-        let used = decoder.decode_available(&buffer, names, sink)?;
-        buffer.drain(..used);
-        match read {
-            Err(source) => return Err(StreamError::Io { offset: total, source }),
-            Ok(0) if buffer.is_empty() => return Ok(()),
-            Ok(0) => return Err(DecodeError::Truncated { offset: total - buffer.len() as u64 }.into()),
-            Ok(_) => {}
-        }
-    }
+    let mut steps = Steps::open(reader)?;
+    while steps.step(decoder, names, sink)? {}
+    Ok(())
 }

@@ -30,7 +30,7 @@ mod tests;
 use super::event::{Event, Item, Loss, ThreadNow, Tid};
 use super::state::TaskState;
 use super::threads::{IDLE, Threads};
-use crate::names::NameId;
+use crate::names::{NameId, NameTable};
 
 /// One life of a thread, as in Perfetto; dense from 0 (0 is the idle thread of all CPUs). Kernel tids are reused, utids never.
 pub type Utid = u32;
@@ -151,6 +151,10 @@ impl Sink for () {}
 pub trait Consumer {
     /// The next item in time order.
     fn item(&mut self, item: &Item);
+    /// Between items: `names` has every name that the items so far refer to.
+    fn checkpoint(&mut self, names: &NameTable) {
+        let _ = names;
+    }
     /// The data ends here.
     fn end(&mut self) {}
 }
