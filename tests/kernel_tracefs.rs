@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use dashcam::kernel::cpu_reader::{ReadOutcome, Wake, wait};
 use dashcam::kernel::instance::{Blocked, Instance, InstanceError, Settings, TraceClock};
+use dashcam::kernel::loss::LossMeter;
 use dashcam::kernel::records::{Cursor, Step};
 use dashcam::kernel::stack::StackFormat;
 use dashcam::sched::state::TaskState;
@@ -312,18 +313,31 @@ fn case_4_loss_is_flagged_by_the_kernel_and_counted_in_stats() {
         std::thread::sleep(Duration::from_micros(100));
     }
     instance.stop().unwrap();
-    let (mut lost, mut flagged) = (0, 0);
+    let mut lost = 0;
     let mut buf = vec![0; instance.layout().sub_buffer_size()];
     for reader in &mut readers {
-        lost += instance.stats(reader.cpu()).unwrap().lost();
+        let cpu = reader.cpu();
+        let stats = || instance.stats(cpu).ok();
+        let mut meter = LossMeter::new(cpu, &Default::default());
         reader
             .drain(&mut buf, |page| {
-                let cursor = Cursor::open(instance.layout(), page).unwrap();
-                flagged += u32::from(cursor.header().missed.any());
+                let mut cursor = Cursor::open(instance.layout(), page).unwrap();
+                let header = *cursor.header();
+                let mut first = true;
+                while let Step::Record(record) = cursor.next(page) {
+                    if std::mem::take(&mut first)
+                        && let Some(loss) = meter.page(&header, record.ts, stats)
+                    {
+                        assert!(loss.from <= loss.to && loss.count.is_some_and(|n| n > 0), "{loss:?}");
+                    }
+                    meter.saw(record.ts);
+                }
             })
             .unwrap();
+        assert_eq!(meter.reported(), stats().unwrap().lost(), "the pages of cpu {cpu} tell all that was lost");
+        lost += meter.reported();
     }
-    assert!(lost > 0 && flagged > 0, "lost {lost}, flagged pages {flagged}");
+    assert!(lost > 0, "16 KiB must overflow");
     drop(readers);
     instance.close().unwrap();
 }

@@ -26,26 +26,26 @@ impl LossMeter {
         self.last_ts = self.last_ts.max(last_ts);
     }
 
-    /// The loss in front of a page, whose first event is at `first_ts`. `stats` is asked only when the page
-    /// does not say how many; what other pages have claimed of the counters is not counted twice.
+    /// The loss in front of a page, whose first event is at `first_ts`. `stats`, if given, are counters read after
+    /// the page: they give the number that a page does not say, and keep what an earlier page has claimed of them
+    /// from being counted twice. A loss whose number is in an earlier page's is given as "some".
     pub fn page(
         &mut self,
         header: &PageHeader,
         first_ts: u64,
         stats: impl FnOnce() -> Option<CpuStats>,
     ) -> Option<Loss> {
-        let count = match header.missed {
-            Missed::None => return None,
-            Missed::Count(count) => {
-                self.counted = self.counted.saturating_add(count);
-                Some(count)
-            }
-            Missed::Some => stats().and_then(|stats| {
-                let more = stats.lost().saturating_sub(self.counted);
-                self.counted += more;
-                (more > 0).then_some(more)
-            }),
+        if !header.missed.any() {
+            return None;
+        }
+        let unclaimed = stats().map(|stats| stats.lost().saturating_sub(self.counted));
+        let count = match (header.missed, unclaimed) {
+            (Missed::Count(told), Some(left)) => Some(told.min(left)),
+            (Missed::Count(told), None) => Some(told),
+            (_, left) => left,
         };
+        let count = count.filter(|count| *count > 0);
+        self.counted = self.counted.saturating_add(count.unwrap_or(0));
         self.reported = self.reported.saturating_add(count.unwrap_or(0));
         Some(Loss { cpu: self.cpu, from: self.last_ts, to: first_ts.max(self.last_ts), count })
     }
@@ -89,8 +89,13 @@ mod tests {
         assert_eq!(asked, Some(Loss { cpu: 3, from: 120, to: 200, count: Some(30) }));
         let unknown = meter.page(&header(Missed::Some), 210, || None);
         assert_eq!(unknown, Some(Loss { cpu: 3, from: 120, to: 210, count: None }));
-        assert_eq!(meter.rest(&lost(42), 300), None);
-        assert_eq!(meter.rest(&lost(43), 300), Some(Loss { cpu: 3, from: 120, to: 300, count: Some(1) }));
-        assert_eq!(meter.reported(), 38);
+        // The counters of the page before had the next page's 10 in them already: 42 + 12 are all there were.
+        let both = meter.page(&header(Missed::Count(22)), 220, || Some(lost(54)));
+        assert_eq!(both.and_then(|loss| loss.count), Some(12));
+        let told = meter.page(&header(Missed::Count(5)), 230, || Some(lost(54)));
+        assert_eq!(told, Some(Loss { cpu: 3, from: 120, to: 230, count: None }));
+        assert_eq!(meter.rest(&lost(54), 300), None);
+        assert_eq!(meter.rest(&lost(55), 300), Some(Loss { cpu: 3, from: 120, to: 300, count: Some(1) }));
+        assert_eq!(meter.reported(), 50);
     }
 }

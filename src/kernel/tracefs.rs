@@ -30,6 +30,15 @@ pub enum TracefsError {
         /// What could not be used.
         path: PathBuf,
     },
+    /// root without the capabilities of root, or a security module.
+    #[error(
+        "even root may not use {path} here: a container without CAP_SYS_ADMIN, or a security module (SELinux, AppArmor); \
+         run dashcam on the host, or the container with --privileged"
+    )]
+    NoCapability {
+        /// What could not be used.
+        path: PathBuf,
+    },
     /// The kernel has no tracefs.
     #[error(
         "this kernel has no tracefs (built without CONFIG_FTRACE and CONFIG_EVENT_TRACING); another kernel is needed"
@@ -140,7 +149,12 @@ impl HostView {
 
     /// Why the system said no (EPERM or EACCES) for `path`.
     pub fn denied(&self, path: &Path) -> TracefsError {
-        if let Some(reason) = self.forbidden() { reason } else { TracefsError::NoRights { path: path.to_owned() } }
+        let path = path.to_owned();
+        match self.forbidden() {
+            Some(reason) => reason,
+            None if self.root => TracefsError::NoCapability { path },
+            None => TracefsError::NoRights { path },
+        }
     }
 
     fn forbidden(&self) -> Option<TracefsError> {
@@ -416,7 +430,9 @@ mod tests {
         assert!(matches!(Tracefs::find(&inside, None), Err(TracefsError::UserNamespace)));
         assert!(matches!(inside.denied(Path::new("/x")), TracefsError::UserNamespace));
         let outside = host(&dir, &[]);
-        assert!(matches!(outside.denied(Path::new("/x")), TracefsError::NoRights { .. }));
+        assert!(matches!(outside.denied(Path::new("/x")), TracefsError::NoCapability { .. }));
+        let user = HostView { root: false, ..outside };
+        assert!(matches!(user.denied(Path::new("/x")), TracefsError::NoRights { .. }));
         let none = HostView { uid_map: None, ..host(&dir, &[]) };
         assert!(!none.in_user_namespace());
     }

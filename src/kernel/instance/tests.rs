@@ -259,7 +259,7 @@ fn case_88_denied_writes_are_explained() {
     let (_dir, fake) = fake(FakeOptions::default());
     fake.refuse("instances/dashcam", Some("mkdir"), libc::EACCES);
     let error = open(&fake, &Settings::default()).unwrap_err();
-    assert!(matches!(error, InstanceError::Tracefs(TracefsError::NoRights { .. })), "{error}");
+    assert!(matches!(error, InstanceError::Tracefs(TracefsError::NoCapability { .. })), "{error}");
 }
 
 #[test]
