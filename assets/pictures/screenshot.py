@@ -17,6 +17,7 @@ import unicodedata
 import uuid
 
 CELL_W, CELL_H, FONT = 8.4, 18, 14
+NO_BREAK = "\u00a0"  # runs of plain spaces collapse in some SVG renderers
 FOREGROUND, BACKGROUND = "#d8dee9", "#14171c"
 BASE16 = ("#20242b", "#d9534f", "#57b36a", "#d9a441", "#5b8dd9", "#b76fc9", "#4fb3bf", "#c9ced6",
           "#5a626e", "#f0736e", "#7fd18f", "#f0c05f", "#86aef0", "#d295e0", "#78d3de", "#ffffff")
@@ -101,7 +102,7 @@ def svg(lines, columns: int, rows: int) -> str:
             more = (' font-weight="bold"' if bold else "") + (' opacity=".6"' if dim else "")
             more += ' text-decoration="underline"' if underline else ""
             body.append(f'<text x="{left:.1f}" y="{top + 13}" textLength="{length:.1f}" fill="{fg}"{more}>'
-                        f"{html.escape(text)}</text>")
+                        f"{html.escape(text).replace(' ', NO_BREAK)}</text>")
     return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
             f'viewBox="0 0 {width:.0f} {height:.0f}">\n<style>text{{font-family:"DejaVu Sans Mono","Menlo",monospace;'
             f"font-size:{FONT}px;white-space:pre}}</style>\n"
