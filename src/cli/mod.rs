@@ -34,6 +34,7 @@ pub mod verify;
 
 mod query_shell;
 mod reading;
+mod screen;
 mod shared;
 
 pub use shared::{Globals, WindowArgs, duration, failed, usage};
@@ -167,6 +168,13 @@ fn init_log(cli: &Cli) {
     let default = if recording { "info" } else { "warn" };
     let filter = EnvFilter::try_from_env("DASHCAM_LOG").unwrap_or_else(|_| EnvFilter::new(default));
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).with_target(false);
+    // Words on the terminal that is being drawn on would tear the screen; what matters is in its header.
+    let draws = matches!(cli.command, None | Some(Command::Live(_) | Command::Browse(_)));
+    if draws && io::IsTerminal::is_terminal(&io::stderr()) {
+        let failed = log.with_writer(io::sink).try_init().is_err();
+        debug_assert!(!failed, "the log is set up once per process");
+        return;
+    }
     // Under systemd the journal stamps every line itself.
     let failed = if std::env::var_os("JOURNAL_STREAM").is_some() {
         log.with_ansi(false).without_time().try_init().is_err()

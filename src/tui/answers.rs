@@ -272,8 +272,8 @@ pub struct RecorderView {
     pub segment: Option<(u64, u64)>,
     /// Events per second.
     pub events_per_s: f64,
-    /// Events lost since the recorder began, and whether there was loss of unknown size.
-    pub lost: (u64, bool),
+    /// Events lost since the recorder began, and whether there was loss of unknown size; `None`: no recorder says.
+    pub lost: Option<(u64, bool)>,
     /// How far back the store will reach, ns.
     pub keeps: u64,
     /// Bytes on disk and the cap.

@@ -468,7 +468,7 @@ pub fn recorder() -> RecorderView {
         recording: true,
         segment: Some((42 * S, 60 * S)),
         events_per_s: 18_400.0,
-        lost: (0, false),
+        lost: Some((0, false)),
         keeps: 85_260 * S,
         bytes: (3_328_599_654, 4 << 30),
         own_cpu: Some(0.004),

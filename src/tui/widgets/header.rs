@@ -121,10 +121,13 @@ fn recording(state: &State) -> Vec<Vec<Piece>> {
         first.push(("not recording".to_string(), if state.has_live { Tone::Loss } else { Tone::Dim }));
     }
     first.push(("  ".into(), Tone::Text));
-    first.push(match r.lost {
-        (0, false) => ("no loss".to_string(), Tone::Text),
-        (0, true) => ("loss, number unknown".to_string(), Tone::Loss),
-        (n, unknown) => {
+    // Without a recorder's word the data on view speaks for itself.
+    let seen = state.overview.data.as_ref().map(|d| (0, !d.losses.is_empty()));
+    first.push(match r.lost.or(seen) {
+        None => (String::new(), Tone::Text),
+        Some((0, false)) => ("no loss".to_string(), Tone::Text),
+        Some((0, true)) => ("loss, number unknown".to_string(), Tone::Loss),
+        Some((n, unknown)) => {
             let more = if unknown { "≥ " } else { "" };
             (format!("{more}{} events lost", show::grouped(n)), Tone::Loss)
         }

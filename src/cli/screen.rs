@@ -1,0 +1,120 @@
+//! What `live` and `browse` share: keys, theme and the rest of the configuration in the terminal's own words, and what can
+//! be done to a store without its recorder.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+use super::{failed, usage};
+use crate::config::Config;
+use crate::recorder::clock;
+use crate::sched::findings::Thresholds;
+use crate::sched::summary::Window;
+use crate::store::catalog::Catalog;
+use crate::store::{Store, snapshot};
+use crate::time::Zone;
+use crate::tui::app::Options;
+use crate::tui::cursor::Cursor;
+use crate::tui::keymap::{Keymap, shipped};
+use crate::tui::state::{Screen, Start};
+use crate::tui::theme::{Depth, Theme, locale_is_utf8};
+use crate::tui::worker::Settings;
+
+/// The keymap that the flag, else the configuration, else the user's own file says.
+pub fn keymap(config: &Config, flag: Option<&str>) -> anyhow::Result<Keymap> {
+    let name = flag.unwrap_or(&config.live.keymap);
+    let own = own_keymap().filter(|path| flag.is_none() && name == "default" && path.exists());
+    if let Some(path) = own {
+        return keymap_file(&path);
+    }
+    if let (Some(text), false) = (shipped(name), Path::new(name).exists()) {
+        return Ok(Keymap::with_file(&text, name)?);
+    }
+    if !Path::new(name).exists() {
+        let shown = crate::names::printable(name.as_bytes());
+        return Err(usage(format!("no keymap {shown}: neither a file nor one of the shipped ones (default, vim)")));
+    }
+    keymap_file(Path::new(name))
+}
+
+fn keymap_file(path: &Path) -> anyhow::Result<Keymap> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read the keymap {}", path.display()))?;
+    Ok(Keymap::with_file(&text, &path.display().to_string())?)
+}
+
+fn own_keymap() -> Option<PathBuf> {
+    let set = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    let base = set("XDG_CONFIG_HOME").or_else(|| set("HOME").map(|h| h.join(".config")))?;
+    Some(base.join("dashcam/keymap.toml"))
+}
+
+/// How the terminal interface begins.
+pub fn start(
+    config: &Config,
+    flag: Option<&str>,
+    cursor: Cursor,
+    has_live: bool,
+    screen: Screen,
+) -> anyhow::Result<Start> {
+    use std::io::IsTerminal;
+    if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
+        return Err(failed("the screen needs a terminal; for scripts there are 'report', 'query' and 'segments --json'"));
+    }
+    let env = |name: &str| std::env::var(name).ok();
+    let (no_color, colorterm, term) = (env("NO_COLOR"), env("COLORTERM"), env("TERM"));
+    let depth = Depth::detect(no_color.as_deref(), colorterm.as_deref(), term.as_deref());
+    let (all, ctype, lang) = (env("LC_ALL"), env("LC_CTYPE"), env("LANG"));
+    let ascii = !locale_is_utf8(all.as_deref(), ctype.as_deref(), lang.as_deref());
+    let name = match config.live.theme.word() {
+        "16-colour" => "sixteen",
+        name => name,
+    };
+    let theme = Theme::shipped(name, depth, ascii).ok_or_else(|| failed(format!("no theme {name}")))?;
+    let keymap = keymap(config, flag)?;
+    Ok(Start { cursor, has_live, screen, keymap, theme, depth, zone: Zone::system(), may_copy: config.live.osc52 })
+}
+
+/// Thresholds and roles for the worker.
+pub fn settings(config: &Config) -> Settings {
+    let f = &config.live.findings;
+    let thresholds = Thresholds {
+        starving: f.starving.0,
+        monopolised: f.monopolised.0,
+        pushed_off_per_s: f.pushed_off_per_s as f64,
+        blocked: f.blocked.nanos(),
+        idle_while_ready: f.idle_while_ready.nanos(),
+    };
+    let roles = config.live.roles.iter().map(|(name, patterns)| (name.clone(), patterns.0.clone())).collect();
+    Settings { thresholds, roles }
+}
+
+/// Pace and mouse.
+pub fn options(config: &Config) -> Options {
+    Options { refresh_hz: config.live.refresh_hz as f64, mouse: true }
+}
+
+/// Keeps a range of a store as a snapshot, from what is on disk; gives the path.
+pub fn keep(store: &Path, window: Window, label: &str, level: i32) -> Result<String, String> {
+    let keep = || -> anyhow::Result<PathBuf> {
+        let store = Store::open(store)?;
+        let catalog = Catalog::open(&store)?;
+        let boot = catalog.newest_boot().ok_or_else(|| failed("nothing is recorded here yet"))?;
+        let request = snapshot::Request {
+            boot,
+            window,
+            reason: "key".into(),
+            detail: "a range chosen on screen".into(),
+            label: if label.is_empty() { "range".into() } else { label.into() },
+            requested_at: clock::boot_now(),
+        };
+        let plan = snapshot::plan(&catalog, None, request)?;
+        let head = plan.first_head()?;
+        let taken = plan.write(&store, &head, level)?;
+        taken.sync()?;
+        Ok(taken.file.path.clone())
+    };
+    match keep() {
+        Ok(path) => Ok(crate::names::printable(path.as_os_str().as_encoded_bytes())),
+        Err(e) => Err(super::error_line(&e)),
+    }
+}
