@@ -70,7 +70,11 @@ fn at(text: &str, history: &History) -> anyhow::Result<Cursor> {
     let boot = clocks.first_at_or_after(real);
     if boot < all.from || boot > all.to {
         let show = |boot| time::local(clocks.to_real(boot), &reference.zone, time::Digits::Seconds);
-        return Err(failed(format!("{text} is outside of the data, which goes from {} to {}", show(all.from), show(all.to))));
+        return Err(failed(format!(
+            "{text} is outside of the data, which goes from {} to {}",
+            show(all.from),
+            show(all.to)
+        )));
     }
     let mut cursor = Cursor::on(Window { from: boot.saturating_sub(60 * SECOND), to: boot });
     cursor.center(boot);

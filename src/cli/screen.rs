@@ -58,7 +58,9 @@ pub fn start(
 ) -> anyhow::Result<Start> {
     use std::io::IsTerminal;
     if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
-        return Err(failed("the screen needs a terminal; for scripts there are 'report', 'query' and 'segments --json'"));
+        return Err(failed(
+            "the screen needs a terminal; for scripts there are 'report', 'query' and 'segments --json'",
+        ));
     }
     let env = |name: &str| std::env::var(name).ok();
     let (no_color, colorterm, term) = (env("NO_COLOR"), env("COLORTERM"), env("TERM"));
