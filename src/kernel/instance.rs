@@ -3,6 +3,12 @@
 //! Touches `instances/NAME` only. The top level's controls and other instances are never written. What a
 //! SIGKILL left behind is found locked by nobody, emptied and made anew.
 
+mod errors;
+mod settings;
+
+pub use errors::{InstanceError, Note};
+pub use settings::{Blocked, Machine, NAME_PREFIX, Settings, TraceClock};
+
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,177 +18,15 @@ use nix::fcntl::Flock;
 
 use super::budget::{Budget, Shares, Wanted};
 use super::controls::read_text;
-use super::cpu_reader::{CpuReader, ReadError};
-use super::events::{EventTable, UnknownWord, expand, read_format};
-use super::format::FormatError;
-use super::instance_lock::{Holder, Locked, lock, user_of};
-use super::open_files::{self, TooFewFiles};
+use super::cpu_reader::CpuReader;
+use super::events::{EventTable, expand, read_format};
+use super::instance_lock::{Locked, lock, user_of};
+use super::open_files;
 use super::page::PageLayout;
 use super::prev_state::layout_of;
 use super::stats::CpuStats;
-use super::topology::parse_cpu_list;
-use super::tracefs::{Tracefs, TracefsError};
-use crate::names::printable;
+use super::tracefs::Tracefs;
 use crate::sched::state::StateLayout;
-
-/// A clock that `trace_clock` offers and that is of use across CPUs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum TraceClock {
-    /// CLOCK_BOOTTIME: counts suspend. The one to have.
-    Boot,
-    /// CLOCK_MONOTONIC: stands still in suspend.
-    Mono,
-    /// The scheduler's clock made monotonic over CPUs; no relation to any POSIX clock.
-    Global,
-}
-
-impl TraceClock {
-    /// As `trace_clock` spells it.
-    pub fn name(self) -> &'static str {
-        match self {
-            TraceClock::Boot => "boot",
-            TraceClock::Mono => "mono",
-            TraceClock::Global => "global",
-        }
-    }
-}
-
-/// For which sleeps the kernel stack is recorded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Blocked {
-    /// Uninterruptible ones (D).
-    #[default]
-    Uninterruptible,
-    /// Uninterruptible and interruptible ones (D and S): costs more.
-    All,
-    /// None.
-    Off,
-}
-
-/// How to set up the instance.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Settings {
-    /// Name below `instances/`; begins with `dashcam`, since a left-over of that name is removed.
-    pub name: String,
-    /// Where tracefs is; found by type when `None`.
-    pub tracefs: Option<PathBuf>,
-    /// Clocks in order of preference.
-    pub clocks: Vec<TraceClock>,
-    /// Categories and `group/name`.
-    pub events: Vec<String>,
-    /// Ring buffer bytes of all CPUs together.
-    pub buffer_total: u64,
-    /// Largest share of RAM for it, 0 to 1.
-    pub buffer_ram_share: f64,
-    /// Bytes of one sub-buffer where the kernel lets choose (6.8 and later).
-    pub sub_buffer: u64,
-    /// Fill mark, percent, at which `cpu_reader::wait` returns early.
-    pub wake_percent: u8,
-    /// Kernel stacks of sleepers.
-    pub blocked: Blocked,
-    /// Have the top level's `trace_marker` text copied here, if `ftrace/print` is among the events.
-    pub copy_trace_marker: bool,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Settings {
-            name: "dashcam".to_owned(),
-            tracefs: None,
-            clocks: vec![TraceClock::Boot, TraceClock::Mono, TraceClock::Global],
-            events: ["sched", "freq", "io", "mark"].map(str::to_owned).to_vec(),
-            buffer_total: 64 << 20,
-            buffer_ram_share: 0.02,
-            sub_buffer: 64 << 10,
-            wake_percent: 50,
-            blocked: Blocked::Uninterruptible,
-            copy_trace_marker: true,
-        }
-    }
-}
-
-/// Every instance of ours is named so; any other is someone else's and is left alone.
-pub const NAME_PREFIX: &str = "dashcam";
-
-/// Why there is no instance.
-#[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the message speaks for the fields")]
-pub enum InstanceError {
-    #[error(transparent)]
-    Tracefs(#[from] TracefsError),
-    #[error(transparent)]
-    Events(#[from] UnknownWord),
-    #[error(transparent)]
-    TooFewFiles(#[from] TooFewFiles),
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    #[error("tracefs instance `{}` cannot be used: the name must begin with `dashcam`, then letters, digits, - or _", printable(.name.as_bytes()))]
-    BadName { name: String },
-    #[error("tracefs instance `{name}` is in use by {}; stop it, or record under another instance name", named(.holder))]
-    InUse { name: String, holder: Option<Holder> },
-    #[error("none of the events asked for exists in this kernel: {}", .missing.join(" "))]
-    NoEvents { missing: Vec<String> },
-    #[error("{path}: {source}; dashcam does not know this kernel's tracefs")]
-    Format { path: PathBuf, source: FormatError },
-    #[error("tracefs: `{value}` could not be written to {path}: {source}")]
-    Write { path: PathBuf, value: String, source: io::Error },
-    #[error("tracefs: {path} could not be read: {source}")]
-    ReadFile { path: PathBuf, source: io::Error },
-    #[error(
-        "tracefs instance {path} could not be made: {source}; the kernel needs CONFIG_TRACING and tracefs instances (3.10 or later)"
-    )]
-    Create { path: PathBuf, source: io::Error },
-    #[error(
-        "tracefs instance {path} could not be removed: {source}; when nothing reads it any more: sudo rmdir {path}"
-    )]
-    Remove { path: PathBuf, source: io::Error },
-}
-
-fn named(holder: &Option<Holder>) -> String {
-    holder.as_ref().map_or_else(|| "another process".to_owned(), Holder::to_string)
-}
-
-/// Something that is less than asked for and does not stop the recording; shown by status and doctor.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the message speaks for the fields")]
-pub enum Note {
-    #[error("clock {wanted} is refused by this kernel; {used} is used instead")]
-    Clock { wanted: &'static str, used: &'static str },
-    #[error("event {event} is not recorded: {why}")]
-    MissingEvent { event: String, why: String },
-    #[error("blocked functions are not recorded: the kernel refuses a stacktrace trigger on sched_switch ({why})")]
-    NoStacks { why: String },
-    #[error(
-        "markers written to the top level's trace_marker are not seen (no options/copy_trace_marker before 6.12); write them to {path}"
-    )]
-    NoMarkerCopy { path: String },
-    #[error("ring buffers are cut to {total_kb} KiB in all, the largest share of RAM allowed")]
-    BufferCapped { total_kb: u64 },
-    #[error("prev_state's layout is not in sched_switch's format; taken from the kernel release {release}")]
-    StateLayoutGuessed { release: String },
-}
-
-/// The machine, as far as the ring buffer's size depends on it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Machine {
-    /// Bytes of RAM.
-    pub ram: u64,
-    /// Ids of the CPUs that are online.
-    pub online: Vec<u32>,
-    /// `uname -r`.
-    pub release: String,
-}
-
-impl Machine {
-    /// This machine.
-    pub fn read() -> Machine {
-        let ram = nix::sys::sysinfo::sysinfo().map_or(0, |info| info.ram_total());
-        let online = fs::read_to_string("/sys/devices/system/cpu/online").ok();
-        let online = online.and_then(|text| parse_cpu_list(&text).ok()).unwrap_or_default();
-        let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned();
-        Machine { ram, online, release }
-    }
-}
 
 /// A guarded instance. Dropping it stops it and removes it; [`Instance::close`] does the same and tells.
 ///

@@ -4,6 +4,7 @@
 use super::*;
 use crate::kernel::cpu_reader::ReadOutcome;
 use crate::kernel::testing::{FakeOptions, FakeTracefs, Kernel, PageWriter};
+use crate::kernel::tracefs::TracefsError;
 use tempfile::TempDir;
 
 fn machine(cpus: u32) -> Machine {
