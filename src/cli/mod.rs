@@ -161,11 +161,13 @@ fn error_line(e: &anyhow::Error) -> String {
     line.split('\n').map(|l| printable(l.as_bytes())).collect::<Vec<_>>().join("\n")
 }
 
-/// Log lines go to stderr; `DASHCAM_LOG` takes the usual filter words (`debug`, `dashcam::recorder=trace`).
+/// Log lines go to stderr; `DASHCAM_LOG` takes the usual filter words (`debug`, `dashcam::recorder=trace`). Without it a
+/// recorder logs what its configuration says; a configuration that cannot be read is the command's to report.
 fn init_log(cli: &Cli) {
     use tracing_subscriber::EnvFilter;
     let recording = matches!(cli.command, Some(Command::Record(_)));
-    let default = if recording { "info" } else { "warn" };
+    let configured = || cli.globals.load_config().map_or("info", |c| c.log.level.word());
+    let default = if recording { configured() } else { "warn" };
     let filter = EnvFilter::try_from_env("DASHCAM_LOG").unwrap_or_else(|_| EnvFilter::new(default));
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).with_target(false);
     // Words on the terminal that is being drawn on would tear the screen; what matters is in its header.

@@ -37,6 +37,10 @@ impl Config {
                 sources: self.counters.sources.iter().map(|s| s.word().to_string()).collect(),
             },
             triggers: self.triggers.iter().map(trigger).collect(),
+            control: settings::Access {
+                mode: self.control.mode.0,
+                group: Some(self.control.group.clone()).filter(|name| !name.is_empty()),
+            },
         }
     }
 

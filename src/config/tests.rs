@@ -128,6 +128,12 @@ fn triggers_become_the_recorder_s() {
 }
 
 #[test]
+fn who_may_use_the_socket_is_the_recorder_s_to_know() {
+    let c = with("[control]\nmode = \"0600\"\ngroup = \"adm\"\n").unwrap().recorder().control;
+    assert_eq!((c.mode, c.group.as_deref()), (0o600, Some("adm")));
+}
+
+#[test]
 fn doctor_is_asked_what_the_recorder_is_told() {
     let c = with("[store]\nkeep_bytes = \"1 GiB\"\n[capture]\nevents = [\"irq\"]\n").unwrap();
     let d = c.doctor("/x".into(), Some(7.0));

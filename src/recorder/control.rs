@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use nix::sys::socket::{self, AddressFamily, Backlog, SockFlag, SockType, UnixAddr};
 use serde::{Deserialize, Serialize};
 
+use super::settings::Access;
 use super::status::Status;
 
 /// Longest request, bytes, line end included.
@@ -115,8 +116,8 @@ enum State {
 }
 
 impl Server {
-    /// Listens at `path`, mode 0660. Whatever is there is taken away: the caller holds the store's lock, so it is stale.
-    pub fn bind(path: &Path) -> io::Result<Server> {
+    /// Listens at `path`. Whatever is there is taken away: the caller holds the store's lock, so it is stale.
+    pub fn bind(path: &Path, access: &Access) -> io::Result<Server> {
         let (address, _dir) = socket_address(path)?;
         match fs::remove_file(path) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
@@ -125,8 +126,14 @@ impl Server {
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
         let fd = socket::socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
         socket::bind(fd.as_raw_fd(), &address)?;
-        // Between bind and listen nobody can connect: the mode is right before the first client.
-        fs::set_permissions(path, fs::Permissions::from_mode(0o660))?;
+        // Between bind and listen nobody can connect: owner and mode are right before the first client.
+        if let Some(name) = &access.group {
+            let group = nix::unistd::Group::from_name(name)?;
+            let unknown =
+                || io::Error::new(io::ErrorKind::NotFound, format!("there is no group {name} (control.group)"));
+            nix::unistd::chown(path, None, Some(group.ok_or_else(unknown)?.gid))?;
+        }
+        fs::set_permissions(path, fs::Permissions::from_mode(access.mode))?;
         socket::listen(&fd, Backlog::new(MAX_CLIENTS as i32)?)?;
         Ok(Server { listener: UnixListener::from(fd), path: path.to_owned(), clients: Vec::new(), next_id: 0 })
     }
@@ -365,10 +372,23 @@ mod tests {
     }
 
     #[test]
+    fn the_socket_belongs_to_the_group_that_is_configured() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("control.sock");
+        let own = nix::unistd::Group::from_gid(nix::unistd::getegid()).unwrap().unwrap();
+        let access = Access { mode: 0o600, group: Some(own.name) };
+        let _server = Server::bind(&path, &access).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let access = Access { mode: 0o660, group: Some("no-such-group-here".into()) };
+        let error = Server::bind(&path, &access).err().unwrap().to_string();
+        assert_eq!(error, "there is no group no-such-group-here (control.group)");
+    }
+
+    #[test]
     fn a_request_gets_its_reply_and_the_socket_its_mode() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("control.sock");
-        let server = Server::bind(&path).unwrap();
+        let server = Server::bind(&path, &Access::default()).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o660);
         let thread = serve(server, 1, Reply::Done {});
         let request = Request::Mark { text: "step 1\n\"x\"".into() };
@@ -382,7 +402,8 @@ mod tests {
     fn an_error_reply_is_an_error() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("s");
-        let thread = serve(Server::bind(&path).unwrap(), 1, Reply::Error { error: "disk full".into() });
+        let thread =
+            serve(Server::bind(&path, &Access::default()).unwrap(), 1, Reply::Error { error: "disk full".into() });
         let e = ask(&path, &Request::Rotate {}, PATIENCE).unwrap_err();
         assert_eq!(e.to_string(), "disk full");
         thread.join().unwrap();
@@ -394,7 +415,7 @@ mod tests {
         let deep = dir.path().join("d".repeat(120));
         fs::create_dir(&deep).unwrap();
         let path = deep.join("control.sock");
-        let thread = serve(Server::bind(&path).unwrap(), 1, Reply::Done {});
+        let thread = serve(Server::bind(&path, &Access::default()).unwrap(), 1, Reply::Done {});
         assert_eq!(ask(&path, &Request::Stop {}, PATIENCE).unwrap(), Reply::Done {});
         thread.join().unwrap();
     }
@@ -403,7 +424,7 @@ mod tests {
     fn hostile_clients_are_answered_or_dropped_and_never_waited_for() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("s");
-        let mut server = Server::bind(&path).unwrap();
+        let mut server = Server::bind(&path, &Access::default()).unwrap();
         let now = Instant::now();
         let mut long = UnixStream::connect(&path).unwrap();
         long.write_all(&[b'x'; MAX_LINE + 1]).unwrap();
@@ -430,7 +451,7 @@ mod tests {
     fn more_clients_than_places_wait_their_turn() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("s");
-        let mut server = Server::bind(&path).unwrap();
+        let mut server = Server::bind(&path, &Access::default()).unwrap();
         let now = Instant::now();
         let held: Vec<_> = (0..MAX_CLIENTS).map(|_| UnixStream::connect(&path).unwrap()).collect();
         server.turn(now);

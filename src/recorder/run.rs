@@ -154,8 +154,8 @@ impl Recorder {
         let own_tids = proc.own_usage().map(|u| u.threads.iter().map(|t| t.tid).collect()).unwrap_or_default();
         // Set once, here.
         let _ = own.set(own_tids);
-        let server =
-            Server::bind(&places.socket()).map_err(io_error(format!("listen at {}", places.socket().display())))?;
+        let server = Server::bind(&places.socket(), &settings.control)
+            .map_err(io_error(format!("listen at {}", places.socket().display())))?;
         write_pid(&places.pid_file())?;
         let buffer_kb = instance.buffer_kb().unwrap_or(0) / (world.topology.len().max(1) as u64);
         tracing::info!(store = %places.store.display(), instance = instance.name(), "recording");

@@ -16,6 +16,23 @@ pub struct Settings {
     pub counters: Counters,
     /// Conditions that take a snapshot by themselves.
     pub triggers: Vec<Trigger>,
+    /// Who may ask for something on the control socket.
+    pub control: Access,
+}
+
+/// Who may use the control socket: its owner, its group and its mode say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Access {
+    /// Permission bits.
+    pub mode: u32,
+    /// Name of the group; `None`: the process's own.
+    pub group: Option<String>,
+}
+
+impl Default for Access {
+    fn default() -> Self {
+        Access { mode: 0o660, group: None }
+    }
 }
 
 /// What is taken from the kernel.
@@ -116,6 +133,7 @@ impl Default for Settings {
                 sources: ["memory", "psi", "disk", "load", "cgroup"].map(String::from).into(),
             },
             triggers: Vec::new(),
+            control: Access::default(),
         }
     }
 }
