@@ -20,3 +20,6 @@ pub mod seconds;
 pub mod state;
 pub mod summary;
 pub mod threads;
+
+#[cfg(test)]
+mod testing;

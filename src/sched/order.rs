@@ -197,3 +197,117 @@ impl TimeOrder {
         }
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::super::testing::{R, switch};
+    use super::*;
+    use proptest::prelude::*;
+
+    fn at(ts: u64, cpu: u32) -> Item {
+        // Who comes tells events of one instant apart.
+        switch(ts, cpu, 0, R, ts as i32)
+    }
+
+    fn run(order: &mut TimeOrder, items: Vec<Item>) -> Vec<(u64, u32)> {
+        let mut out = Vec::new();
+        let mut take = |i: &Item| {
+            if let Item::Event(e) = i {
+                out.push((e.ts, e.cpu));
+            }
+        };
+        for item in items {
+            order.push(item, &mut take);
+        }
+        out
+    }
+
+    #[test]
+    fn case_24_by_time_up_to_the_watermark() {
+        let mut order = TimeOrder::new(100);
+        let items = vec![at(100, 0), at(120, 0), at(90, 1), at(110, 1), Item::CompleteThrough { ts: 110 }];
+        assert_eq!(run(&mut order, items), [(90, 1), (100, 0)], "110 itself may have company still to come");
+        assert_eq!(run(&mut order, vec![at(110, 0), Item::CompleteThrough { ts: 120 }]), [(110, 0), (110, 1)]);
+        assert_eq!(order.held(), 1);
+    }
+
+    #[test]
+    fn late_events_are_moved_never_lost() {
+        let mut order = TimeOrder::new(100);
+        let mut got = run(&mut order, vec![at(10, 0), Item::CompleteThrough { ts: 100 }, at(40, 1)]);
+        got.extend(run(&mut order, vec![at(200, 0), Item::CompleteThrough { ts: 300 }]));
+        assert_eq!(got, [(10, 0), (100, 1), (200, 0)]);
+        assert_eq!((order.stats().late, order.stats().late_max), (1, 60));
+    }
+
+    #[test]
+    fn a_full_buffer_gives_out_the_oldest() {
+        let mut order = TimeOrder::new(16);
+        let got = run(&mut order, (0..17).rev().map(|ts| at(ts, ts as u32 % 2)).collect());
+        assert_eq!(got, (0..5).map(|ts| (ts, ts as u32 % 2)).collect::<Vec<_>>());
+        assert_eq!((order.stats().forced, order.held()), (1, 12));
+        assert_eq!(order.stats().disordered, 15);
+    }
+
+    #[test]
+    fn a_loss_stands_after_the_last_known_event_and_a_block_before_its_instant() {
+        let mut order = TimeOrder::new(100);
+        let loss = |from| Item::Loss(Loss { cpu: 0, from, to: 90, count: None });
+        let block = Item::CpuState { ts: 50, cpu: 0, tid: 1, prio: 1, since: 1 };
+        let mut out = Vec::new();
+        for item in [at(50, 0), loss(0), at(95, 0), at(50, 1), block, loss(60), at(70, 1), at(99, 1)] {
+            order.push(item, &mut |i| out.push(i.clone()));
+        }
+        order.flush(&mut |i| out.push(i.clone()));
+        let kinds: Vec<(u64, &str)> = out
+            .iter()
+            .map(|i| match i {
+                Item::Event(e) => (e.ts, "event"),
+                Item::Loss(l) => (l.from, "loss"),
+                _ => (50, "block"),
+            })
+            .collect();
+        assert_eq!(kinds, [
+            (50, "block"),
+            (50, "event"),
+            (50, "event"),
+            (0, "loss"),
+            (60, "loss"),
+            (70, "event"),
+            (95, "event"),
+            (99, "event"),
+        ]);
+    }
+
+    proptest! {
+        /// However the CPUs' sequences are cut and mixed, everything comes out once, by time, each CPU in its order.
+        #[test]
+        fn any_mix_comes_out_sorted(
+            steps in prop::collection::vec((0..4u32, 0..20u64), 1..200),
+            marks in prop::collection::vec(0..400u64, 0..5),
+        ) {
+            let mut clocks = [0u64; 4];
+            let mut items = Vec::new();
+            for (cpu, step) in steps {
+                clocks[cpu as usize] += step;
+                items.push(at(clocks[cpu as usize], cpu));
+            }
+            let mut expected: Vec<(u64, u32)> =
+                items.iter().map(|i| if let Item::Event(e) = i { (e.ts, e.cpu) } else { unreachable!() }).collect();
+            expected.sort_by_key(|e| *e);
+            // Watermarks that hold: no event after one is older than it.
+            let n = items.len();
+            for mark in marks {
+                let place = (mark as usize) % (items.len() + 1);
+                let oldest = items[place..].iter().filter_map(|i| if let Item::Event(e) = i { Some(e.ts) } else { None }).min();
+                items.insert(place, Item::CompleteThrough { ts: oldest.unwrap_or(u64::MAX - 1) });
+            }
+            let mut order = TimeOrder::new(n + 16);
+            let mut got = run(&mut order, items);
+            order.flush(&mut |i| if let Item::Event(e) = i { got.push((e.ts, e.cpu)) });
+            prop_assert_eq!(got, expected);
+            prop_assert_eq!(order.stats().late, 0);
+        }
+    }
+}

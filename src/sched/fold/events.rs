@@ -97,6 +97,8 @@ impl Folder {
             let last = self.cpus[cpu as usize].last_ts;
             self.stop_running(cpu, ran, last, None, false, sink);
         }
+        // One step: who comes leaves the queue before who was pushed off joins it, or its depth would peak for no time.
+        self.dequeue(ts, next, sink);
         self.leave(ts, cpu, prev, next, switch.prev_state, sink);
         self.enter(ts, cpu, next, switch.next_prio, sink);
     }

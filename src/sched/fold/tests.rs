@@ -1,38 +1,13 @@
 //! The rules of the module page, each on a few events with values worked out by hand.
 #![allow(clippy::unwrap_used)]
 
-use super::super::event::{Event, EventKind, Item, Loss, Switch, ThreadFact, ThreadNow, Tid, Wake};
+use super::super::event::{EventKind, Item, Loss, ThreadFact, ThreadNow, Tid, Wake};
 use super::super::order::TimeOrder;
 use super::super::state::TaskState;
+use super::super::testing::{D, R, RP, S, event, switch, waking, woken_by_interrupt};
 use super::{Consumer, Folder, Folding, Interval, Sink, Utid};
 use crate::names::NameId;
 use proptest::prelude::*;
-
-const R: TaskState = TaskState::RUNNABLE;
-const RP: TaskState = TaskState::PREEMPTED;
-const S: TaskState = TaskState::SLEEPING;
-const D: TaskState = TaskState::UNINTERRUPTIBLE;
-
-fn event(ts: u64, cpu: u32, kind: EventKind) -> Item {
-    Item::Event(Event { ts, cpu, emitter: None, flags: 0, kind })
-}
-
-fn switch(ts: u64, cpu: u32, prev: impl Into<Option<Tid>>, state: TaskState, next: Tid) -> Item {
-    let kind = EventKind::Switch(Switch {
-        prev_tid: prev.into(),
-        prev_prio: None,
-        prev_state: state,
-        prev_state_raw: 0,
-        next_tid: next,
-        next_prio: 120,
-        next_comm: NameId::EMPTY,
-    });
-    event(ts, cpu, kind)
-}
-
-fn waking(ts: u64, cpu: u32, tid: Tid, target: u32) -> Item {
-    event(ts, cpu, EventKind::Waking(Wake { tid, prio: 120, comm: NameId::EMPTY, target_cpu: target }))
-}
 
 #[derive(Default, Clone, PartialEq, Debug)]
 struct Rows {
@@ -203,9 +178,7 @@ fn case_30_a_wake_up_before_the_sleep_began_means_it_never_slept() {
 
 #[test]
 fn case_32_a_wake_up_from_interrupt_blames_nobody() {
-    let Item::Event(mut wake) = waking(100, 0, 7, 0) else { unreachable!() };
-    wake.flags = 0x10;
-    let (rows, _) = fold(&[switch(50, 0, 0, R, 9), Item::Event(wake)]);
+    let (rows, _) = fold(&[switch(50, 0, 0, R, 9), woken_by_interrupt(100, 0, 7, 0)]);
     let ready = rows.of(7)[0];
     assert_eq!((ready.from_interrupt, ready.waker.map(|w| w.0)), (Some(true), Some(rows.utid(9))));
     assert_eq!(rows.wakes, [(100, None, rows.utid(7))]);

@@ -11,6 +11,8 @@ mod kept;
 mod markers;
 mod overview;
 mod search;
+#[cfg(test)]
+mod tests;
 mod timeline;
 mod waits;
 
