@@ -268,16 +268,19 @@ mod tests {
                 _ => (50, "block"),
             })
             .collect();
-        assert_eq!(kinds, [
-            (50, "block"),
-            (50, "event"),
-            (50, "event"),
-            (0, "loss"),
-            (60, "loss"),
-            (70, "event"),
-            (95, "event"),
-            (99, "event"),
-        ]);
+        assert_eq!(
+            kinds,
+            [
+                (50, "block"),
+                (50, "event"),
+                (50, "event"),
+                (0, "loss"),
+                (60, "loss"),
+                (70, "event"),
+                (95, "event"),
+                (99, "event"),
+            ]
+        );
     }
 
     proptest! {

@@ -88,8 +88,10 @@ fn case_39_own_threads_are_told_apart_and_left_out_of_findings() {
     assert!(!rows.iter().find(|r| r.tid == 8).unwrap().own);
     let harsh = Thresholds { starving: 0.0, ..Thresholds::default() };
     let found = model.overview(ms(0, 1000), 1, 1, &harsh).findings;
-    let starving: Vec<Utid> =
-        found.iter().filter_map(|f| if let FindingKind::Starving { utid, .. } = f.kind { Some(utid) } else { None }).collect();
+    let starving: Vec<Utid> = found
+        .iter()
+        .filter_map(|f| if let FindingKind::Starving { utid, .. } = f.kind { Some(utid) } else { None })
+        .collect();
     assert_eq!(starving, [utid(&model, 7), utid(&model, 8)], "9 waited 20 ms, but it is the recorder's");
 }
 
@@ -198,7 +200,10 @@ fn the_thread_screen_splits_wakeups_from_preemption() {
     assert_eq!(detail.histogram.len(), 29, "300 ms are between 2^28 and 2^29 ns");
     assert_eq!((detail.histogram[28], detail.histogram[25], detail.histogram[23]), ((1, 1), (1, 0), (1, 0)));
     assert_eq!(detail.woken_by.iter().map(|s| (s.utid, s.amount)).collect::<Vec<_>>(), [(None, 2)]);
-    assert_eq!(detail.wakes.iter().map(|s| (s.utid, s.amount)).collect::<Vec<_>>(), [(Some(eight), 1), (Some(nine), 1)]);
+    assert_eq!(
+        detail.wakes.iter().map(|s| (s.utid, s.amount)).collect::<Vec<_>>(),
+        [(Some(eight), 1), (Some(nine), 1)]
+    );
     assert_eq!(detail.blocked, [(FUNCTION, 200 * MS, 1, 200 * MS)]);
     assert_eq!((detail.prio, detail.worst.len()), (Some(120), 3));
     let worst = &detail.worst[0];
@@ -246,12 +251,15 @@ fn a_chain_leads_back_to_who_ran() {
     let (seven, eight, nine) = (utid(&model, 7), utid(&model, 8), utid(&model, 9));
     let links = model.chain(nine, 200 * MS);
     let short: Vec<_> = links.iter().map(|l| (l.depth, l.utid, l.state, (l.share * 540.0).round() as u64)).collect();
-    assert_eq!(short, [
-        (0, Some(nine), ThreadNow::Blocked(S), 540),
-        (1, Some(seven), ThreadNow::Running, 220),
-        (1, Some(seven), ThreadNow::Preempted, 300),
-        (2, Some(eight), ThreadNow::Running, 300),
-    ]);
+    assert_eq!(
+        short,
+        [
+            (0, Some(nine), ThreadNow::Blocked(S), 540),
+            (1, Some(seven), ThreadNow::Running, 220),
+            (1, Some(seven), ThreadNow::Preempted, 300),
+            (2, Some(eight), ThreadNow::Running, 300),
+        ]
+    );
     assert_eq!(links[2].preemptor, Some(eight));
     let io = model.chain(seven, 800 * MS);
     assert_eq!((io[0].function, io[1].utid, io[1].share), (FUNCTION, None, 1.0));
@@ -276,17 +284,18 @@ fn the_time_line_bundles_what_is_shorter_than_a_column() {
     assert_eq!(fine[1].len(), 7);
     assert_eq!((fine[1][2].end_state, fine[1][1].end_state), (None, Some(RP)));
     let coarse = model.timeline(ms(0, 1000), 2, &tracks, &names);
-    assert_eq!(coarse[0].iter().map(|s| (s.start / MS, s.end.map(|e| e / MS), s.utid, s.row)).collect::<Vec<_>>(), [
-        (0, Some(600), eight, BUNDLE),
-        (600, None, 0, BUNDLE),
-    ]);
+    assert_eq!(
+        coarse[0].iter().map(|s| (s.start / MS, s.end.map(|e| e / MS), s.utid, s.row)).collect::<Vec<_>>(),
+        [(0, Some(600), eight, BUNDLE), (600, None, 0, BUNDLE),]
+    );
 }
 
 #[test]
 fn markers_nest_and_reach_over_the_window() {
     let mut names = NameTable::new();
     let mut print = |ms: u64, text: &[u8]| event(ms * MS, 0, EventKind::Print { text: names.intern(text) });
-    let prints = [print(110, b"B|7|a"), print(120, b"B|7|b"), print(130, b"E|7"), print(140, b"hello"), print(620, b"E|7")];
+    let prints =
+        [print(110, b"B|7|a"), print(120, b"B|7|b"), print(130, b"E|7"), print(140, b"hello"), print(620, b"E|7")];
     let mut items = story();
     for (at, item) in [(10, &prints[0]), (11, &prints[1]), (12, &prints[2]), (13, &prints[3]), (18, &prints[4])] {
         items.insert(at, item.clone());
@@ -294,7 +303,8 @@ fn markers_nest_and_reach_over_the_window() {
     let model = told(&items);
     let marks = |w| {
         let of = model.marks(w, &names).into_iter();
-        of.map(|m| (m.start / MS, m.end.unwrap() / MS, m.depth, String::from_utf8(m.name.into()).unwrap())).collect::<Vec<_>>()
+        of.map(|m| (m.start / MS, m.end.unwrap() / MS, m.depth, String::from_utf8(m.name.into()).unwrap()))
+            .collect::<Vec<_>>()
     };
     assert_eq!(marks(ms(125, 128)), [(110, 620, 0, "a".into()), (120, 130, 1, "b".into())]);
     assert_eq!(marks(ms(135, 300)), [(110, 620, 0, "a".into()), (140, 140, 1, "hello".into())]);
