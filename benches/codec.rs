@@ -1,81 +1,77 @@
-//! What an event costs to encode, compress and decode, and how many bytes it takes; the aims stand in ARCHITECTURE.md.
+//! What an event costs to encode, compress and decode, and how many bytes it takes.
 //!
-//! The stream is like hackbench on two CPUs: 160 threads in a few groups, one wake-up for nearly every switch,
-//! distances between events spread as they were measured there.
+//! The events are real: `hackbench -p -T -g 5` on two busy CPUs, with kernel workers and compilers beside it, out
+//! of `tests/fixtures/perfetto/hackbench.pftrace.zst`.
 #![allow(missing_docs, reason = "criterion's macros make undocumented functions")]
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use dashcam::names::NameTable;
 use dashcam::perfetto::decode::Decoder;
 use dashcam::perfetto::encode::BundleBuilder;
-use dashcam::sched::event::Item;
+use dashcam::sched::event::{EventKind, Item};
 use std::hint::black_box;
 
-const EVENTS: usize = 100_000;
-/// Events in a bundle: about what 500 ms hold at 20,000 events a second and CPU.
-const BUNDLE: usize = 8_000;
+const TRACE: &[u8] = include_bytes!("../tests/fixtures/perfetto/hackbench.pftrace.zst");
+/// Events of one CPU in one bundle: what a frame of 256 KiB holds of each of two CPUs.
+const BUNDLE: usize = 14_000;
 const FRAME: usize = 256 << 10;
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % n
-    }
-
-    /// Nanoseconds to the next event of the same kind: deciles measured under hackbench, evenly filled between.
-    fn distance(&mut self) -> u64 {
-        const DECILES: [u64; 11] = [800, 2354, 2785, 3497, 4288, 5330, 7444, 9167, 13_155, 42_400, 90_000];
-        let i = self.below(10) as usize;
-        DECILES[i] + self.below(DECILES[i + 1] - DECILES[i])
-    }
-}
-
 enum Row {
-    Switch { ts: u64, state: i64, tid: i32, comm: [u8; 16] },
-    Waking { ts: u64, tid: i32, cpu: i32, comm: [u8; 16], flags: u8 },
+    Switch { ts: u64, state: i64, tid: i32, prio: i32, comm: [u8; 16] },
+    Waking { ts: u64, tid: i32, cpu: i32, prio: i32, comm: [u8; 16], flags: u8 },
 }
 
-/// The rows of one CPU.
-fn rows() -> Vec<Row> {
-    let mut random = Random(0x9e37_79b9_7f4a_7c15);
-    let mut comms = [[0u8; 16]; 3];
-    for (comm, text) in comms.iter_mut().zip(["hackbench", "swapper/0", "kworker/0:1"]) {
-        comm[..text.len()].copy_from_slice(text.as_bytes());
+/// The rows of each CPU, as the ring buffers had them.
+fn rows() -> Vec<Vec<Row>> {
+    let plain = zstd::stream::decode_all(TRACE).expect("the fixture is whole");
+    let (mut names, mut items) = (NameTable::new(), Vec::new());
+    Decoder::new().decode(&plain, &mut names, &mut |item| items.push(item)).expect("the fixture decodes");
+    let comm = |id| {
+        let mut out = [0u8; 16];
+        let bytes = names.bytes(id);
+        out[..bytes.len()].copy_from_slice(bytes);
+        out
+    };
+    let mut cpus: Vec<Vec<Row>> = vec![Vec::new(), Vec::new()];
+    for item in items {
+        let Item::Event(event) = item else { continue };
+        let row = match event.kind {
+            EventKind::Switch(s) => Row::Switch {
+                ts: event.ts,
+                state: s.prev_state_raw,
+                tid: s.next_tid,
+                prio: s.next_prio,
+                comm: comm(s.next_comm),
+            },
+            EventKind::Waking(w) => Row::Waking {
+                ts: event.ts,
+                tid: w.tid,
+                cpu: w.target_cpu as i32,
+                prio: w.prio,
+                comm: comm(w.comm),
+                flags: event.flags,
+            },
+            _ => continue,
+        };
+        cpus[event.cpu as usize].push(row);
     }
-    let mut ts = 2_318_968_193_031;
-    let mut out = Vec::with_capacity(EVENTS);
-    let mut woken = 14_000;
-    while out.len() < EVENTS {
-        ts += random.distance() / 2;
-        let comm = if random.below(40) == 0 { comms[1 + random.below(2) as usize] } else { comms[0] };
-        if random.below(100) < 47 {
-            woken = 14_000 + random.below(160) as i32;
-            let flags = if random.below(50) == 0 { 16 } else { 0 };
-            out.push(Row::Waking { ts, tid: woken, cpu: random.below(2) as i32, comm, flags });
-        } else {
-            // Threads run more or less in the order in which they were woken.
-            let tid = if random.below(3) > 0 { woken } else { 14_000 + random.below(160) as i32 };
-            out.push(Row::Switch { ts, state: [1, 1, 1, 1, 0x100, 0][random.below(6) as usize], tid, comm });
-        }
-    }
-    out
+    cpus
 }
 
-fn encode(rows: &[Row], builder: &mut BundleBuilder, out: &mut Vec<u8>) {
-    for row in rows {
-        match row {
-            Row::Switch { ts, state, tid, comm } => builder.switch(*ts, *state, *tid, 120, comm),
-            Row::Waking { ts, tid, cpu, comm, flags } => builder.waking(*ts, *tid, *cpu, 120, comm, *flags),
-        }
-        if builder.len() >= BUNDLE {
-            builder.finish(0, None, out);
+fn encode(cpus: &[Vec<Row>], builder: &mut BundleBuilder, out: &mut Vec<u8>) {
+    for (cpu, rows) in cpus.iter().enumerate() {
+        for bundle in rows.chunks(BUNDLE) {
+            for row in bundle {
+                match row {
+                    Row::Switch { ts, state, tid, prio, comm } => builder.switch(*ts, *state, *tid, *prio, comm),
+                    Row::Waking { ts, tid, cpu, prio, comm, flags } => {
+                        builder.waking(*ts, *tid, *cpu, *prio, comm, *flags);
+                    }
+                }
+            }
+            builder.finish(cpu as u32, None, out);
         }
     }
-    builder.finish(0, None, out);
 }
 
 fn compress(plain: &[u8], compressor: &mut zstd::bulk::Compressor<'_>) -> usize {
@@ -84,16 +80,17 @@ fn compress(plain: &[u8], compressor: &mut zstd::bulk::Compressor<'_>) -> usize 
 
 fn codec(c: &mut Criterion) {
     let rows = rows();
+    let events: usize = rows.iter().map(Vec::len).sum();
     let mut plain = Vec::new();
     let mut builder = BundleBuilder::new();
     encode(&rows, &mut builder, &mut plain);
     let mut compressor = zstd::bulk::Compressor::new(3).expect("zstd has level 3");
     let compressed = compress(&plain, &mut compressor);
-    let per_event = |bytes: usize| bytes as f64 / rows.len() as f64;
+    let per_event = |bytes: usize| bytes as f64 / events as f64;
     println!("bytes an event: plain {:.3}, zstd level 3 {:.3}", per_event(plain.len()), per_event(compressed));
 
     let mut group = c.benchmark_group("codec");
-    group.throughput(Throughput::Elements(rows.len() as u64));
+    group.throughput(Throughput::Elements(events as u64));
     let mut out = Vec::new();
     group.bench_function("encode", |b| {
         b.iter(|| {
