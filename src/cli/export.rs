@@ -1,28 +1,108 @@
 //! `dashcam export`: other tools' formats.
 
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use super::{Globals, failed};
+use anyhow::Context;
+
+use super::reading::{Bar, Source, Stop, tell_damage};
+use super::{Globals, failed, usage};
+use crate::export::ctf::Ctf;
+use crate::export::json::Json;
+use crate::export::text::Text;
+use crate::export::{Exporter, Target, perfetto};
+use crate::feed;
 
 /// Convert recorded data to another tool's format
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct Args {
-    /// Format: perfetto, text, json, ctf
-    #[arg(long, value_name = "FORMAT", default_value = "perfetto")]
+    /// Format: perfetto (a name ending in .zst compresses it), text (ftrace), json (Chrome trace events), ctf (a folder)
+    #[arg(long, value_name = "FORMAT", default_value = "perfetto", value_parser = ["perfetto", "text", "json", "ctf"])]
     pub format: String,
-    /// Where to (a directory for ctf; - is stdout)
+    /// Where to (a new folder for ctf; - is stdout, the default of text and json)
     #[arg(short, long, value_name = "PATH")]
-    pub output: Option<std::path::PathBuf>,
+    pub output: Option<PathBuf>,
     /// Which stretch of time
     #[command(flatten)]
     pub window: super::WindowArgs,
     /// What to convert (default: the store)
     #[arg(value_name = "PATH")]
-    pub path: Vec<std::path::PathBuf>,
+    pub path: Vec<PathBuf>,
 }
 
 /// Runs the command.
 pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
-    let _ = (args, globals);
-    Err(failed("'export' is not built yet"))
+    let to_stdout = match &args.output {
+        Some(path) => path.as_path() == Path::new("-"),
+        None if matches!(args.format.as_str(), "text" | "json") => true,
+        None => return Err(usage(format!("export --format {} needs -o PATH", args.format))),
+    };
+    let stop = Stop::on_interrupt()?;
+    let source = Source::find(&args.path, &args.window, globals)?;
+    let given = args.window.from.is_some() || args.window.to.is_some() || args.window.last.is_some();
+    if given && source.window.is_none() && args.format != "perfetto" {
+        return Err(failed(
+            "a trace of another recorder tells its time only when read; export it whole, or ask with 'query'",
+        ));
+    }
+    let output = || -> anyhow::Result<Box<dyn Write>> {
+        match &args.output {
+            Some(path) if !to_stdout => {
+                let file = File::create(path).with_context(|| format!("creating {}", path.display()))?;
+                Ok(Box::new(BufWriter::with_capacity(1 << 20, file)))
+            }
+            _ => Ok(Box::new(BufWriter::with_capacity(1 << 16, io::stdout().lock()))),
+        }
+    };
+    match args.format.as_str() {
+        "text" => through(Text::new(output()?), &source, &stop)?,
+        "json" => through(Json::new(output()?), &source, &stop)?,
+        "ctf" if to_stdout => return Err(usage("a CTF trace is a folder; name it with -o")),
+        "ctf" => {
+            let dir = args.output.as_deref().context("a CTF trace is a folder; name it with -o")?;
+            let ctf = Ctf::create(dir, uuid()?).with_context(|| format!("making {}", dir.display()))?;
+            through(ctf, &source, &stop)?;
+        }
+        _ => {
+            if given && source.window.is_none() {
+                return Err(failed("only files that dashcam recorded can be cut; leave --from, --to and --last out"));
+            }
+            let zstd = args.output.as_ref().is_some_and(|p| p.extension().is_some_and(|e| e == "zst"));
+            let files: Vec<PathBuf> = source.survey.files.iter().map(|f| f.path.clone()).collect();
+            perfetto::export(&files, source.window, zstd, &mut output()?)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn through<T: Target>(target: T, source: &Source, stop: &Stop) -> anyhow::Result<()> {
+    let mut exporter = Exporter::new(target, source.window);
+    let mut bar = Bar::new("exporting");
+    let gave_up = exporter.gave_up();
+    let mut progress = |p| if gave_up.get() { ControlFlow::Break(()) } else { bar.tick(p, stop) };
+    let loaded = feed::load(&source.paths, source.window, &mut exporter, &mut progress)?;
+    bar.finish();
+    exporter.finish(&loaded.names)?;
+    tell_damage(&loaded.damage);
+    if loaded.complete { Ok(()) } else { Err(failed("stopped before it was done; the output is cut short")) }
+}
+
+/// A fresh identity for the trace, from the kernel.
+fn uuid() -> anyhow::Result<[u8; 16]> {
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/uuid").context("reading a fresh UUID")?;
+    let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
+    let number = u128::from_str_radix(&digits, 16).context("reading a fresh UUID")?;
+    Ok(number.to_be_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_uuid_is_16_bytes_and_never_the_same() {
+        let (a, b) = (super::uuid(), super::uuid());
+        assert!(a.is_ok_and(|a| b.is_ok_and(|b| a != b)));
+    }
 }
