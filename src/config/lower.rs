@@ -21,6 +21,7 @@ impl Config {
                     BlockedStacks::All => settings::Blocked::All,
                     BlockedStacks::Off => settings::Blocked::Off,
                 },
+                copy_marker: self.capture.copy_marker,
             },
             store: settings::StoreSettings {
                 segment: self.store.segment.0,

@@ -57,6 +57,7 @@ pub struct Capture {
     pub buffer_total: Bytes,
     pub buffer_ram_share: Share,
     pub blocked: BlockedStacks,
+    pub copy_marker: bool,
 }
 
 /// `[snapshot]`

@@ -131,6 +131,7 @@ fn triggers_become_the_recorder_s() {
 fn who_may_use_the_socket_is_the_recorder_s_to_know() {
     let c = with("[control]\nmode = \"0600\"\ngroup = \"adm\"\n").unwrap().recorder().control;
     assert_eq!((c.mode, c.group.as_deref()), (0o600, Some("adm")));
+    assert!(!with("capture.copy_marker = false").unwrap().recorder().capture.copy_marker);
 }
 
 #[test]

@@ -455,6 +455,7 @@ fn instance_settings(settings: &Settings) -> instance::Settings {
             Blocked::All => instance::Blocked::All,
             Blocked::Off => instance::Blocked::Off,
         },
+        copy_trace_marker: capture.copy_marker,
         ..instance::Settings::default()
     }
 }

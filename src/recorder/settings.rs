@@ -50,6 +50,8 @@ pub struct Capture {
     pub buffer_ram_share: f64,
     /// Which blocked threads get their kernel stack looked at.
     pub blocked: Blocked,
+    /// Record what is written to the top level's `trace_marker` too, where the kernel can.
+    pub copy_marker: bool,
 }
 
 /// Which blocked threads get their kernel stack looked at.
@@ -118,6 +120,7 @@ impl Default for Settings {
                 buffer_total: 64 << 20,
                 buffer_ram_share: 0.02,
                 blocked: Blocked::default(),
+                copy_marker: true,
             },
             store: StoreSettings {
                 segment: Duration::from_secs(60),
