@@ -6,11 +6,11 @@
 //! a scheduling event: what a footer says about them is given by the recorder or, after a crash, by
 //! a [`scan::FrameProbe`].
 //!
-//! From the inside out: [`frame`] is one zstd frame; [`footer`] is what stands at the end of a file;
-//! [`name`] and [`layout`] are names and folders; [`writer`] makes a segment, [`reader`] opens one, [`tail`]
-//! follows a growing one, [`scan`] and [`recover`] deal with those that a dead recorder left; [`catalog`] finds
-//! segments by time, [`retention`] deletes old ones, [`snapshot`] keeps a window, [`verify`] checks every frame; [`lock`]
-//! keeps a second recorder out.
+//! From the inside out: [`frame`] is one zstd frame, [`index`] says which of them hold a stretch of time;
+//! [`footer`] is what stands at the end of a file; [`name`] and [`layout`] are names and folders; [`writer`] makes a
+//! segment, [`reader`] opens one, [`tail`] follows a growing one; [`scan`], [`probe`] and [`recover`] deal with those
+//! that a dead recorder left; [`catalog`] finds segments by time, [`retention`] deletes old ones, [`snapshot`] keeps
+//! a window, [`verify`] checks every frame; [`lock`] keeps a second recorder out.
 
 pub mod catalog;
 pub mod error;
