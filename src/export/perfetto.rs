@@ -14,6 +14,7 @@ use crate::perfetto::container;
 use crate::sched::summary::Window;
 use crate::store::frame::FrameCompressor;
 use crate::store::index::frames_in;
+use crate::store::probe::PacketProbe;
 use crate::store::reader::SegmentReader;
 
 /// zstd's level for frames that are compressed again; the store's own.
@@ -26,10 +27,13 @@ const LEVEL: i32 = 3;
 pub fn export(files: &[PathBuf], window: Option<Window>, zstd: bool, out: &mut impl Write) -> Result<u64, ExportError> {
     let mut total = 0;
     for path in files {
-        total += match SegmentReader::open(path) {
-            Ok(mut reader) if !reader.parts().is_empty() => segment(&mut reader, window, zstd, out)?,
-            _ if window.is_none() => foreign(path, zstd, out)?,
-            _ => return Err(ExportError::Foreign(printable(path.as_os_str().as_encoded_bytes()))),
+        let mut probe = PacketProbe::new();
+        let opened = SegmentReader::open_with(path, &mut probe).ok();
+        let ours = opened.filter(|r| r.parts().iter().any(|p| p.has_footer) || probe.is_ours());
+        total += match ours {
+            Some(mut reader) => segment(&mut reader, window, zstd, out)?,
+            None if window.is_none() => foreign(path, zstd, out)?,
+            None => return Err(ExportError::Foreign(printable(path.as_os_str().as_encoded_bytes()))),
         };
     }
     out.flush()?;

@@ -50,6 +50,11 @@ impl<W: Write> Text<W> {
     }
 
     fn event(&mut self, event: &Event, emitter: Option<Utid>, names: &Names<'_>) -> io::Result<()> {
+        let left = match event.kind {
+            EventKind::Switch(s) => s.prev_tid.and_then(|tid| names.threads.utid_of(tid)),
+            _ => None,
+        };
+        let emitter = emitter.or(left);
         let line = &mut self.line;
         line.clear();
         let task = emitter.and_then(|utid| names.threads.get(utid).map(|t| (utid, t)));
