@@ -8,8 +8,8 @@
 //!
 //! From the inside out: [`frame`] is one zstd frame, [`index`] says which of them hold a stretch of time;
 //! [`footer`] is what stands at the end of a file; [`name`] and [`layout`] are names and folders; [`writer`] makes a
-//! segment, [`reader`] opens one, [`tail`] follows a growing one; [`scan`], [`probe`] and [`recover`] deal with those
-//! that a dead recorder left; [`catalog`] finds segments by time, [`retention`] deletes old ones, [`snapshot`] keeps
+//! segment, [`reader`] opens one, [`tail`] follows a growing one; [`scan`], [`probe`],
+//! [`summarise`] and [`recover`] deal with those that a dead recorder left; [`catalog`] finds segments by time, [`retention`] deletes old ones, [`snapshot`] keeps
 //! a window, [`verify`] checks every frame; [`lock`] keeps a second recorder out.
 
 pub mod catalog;
@@ -27,6 +27,7 @@ pub mod recover;
 pub mod retention;
 pub mod scan;
 pub mod snapshot;
+pub mod summarise;
 pub mod tail;
 pub mod verify;
 mod wire;

@@ -1,7 +1,7 @@
 //! The [`FrameProbe`] that reads our own packets: what a footer would say of a file that has none.
 //!
 //! The keys under which a segment's head states facts that Perfetto has no field for are here too, so that writer and
-//! reader cannot disagree. What the probe meets can be watched by a caller who wants more (a summary, a screen).
+//! reader cannot disagree. [`super::summarise`] adds what needs thread states.
 
 use super::footer::{BootId, Footer, FormatVersion, MAX_MARKS, Mark};
 use super::index::{FrameFacts, FrameKind, LossCount};
@@ -37,10 +37,10 @@ pub fn identity(boot: BootId, recorder: &str, start: u64, out: &mut Vec<u8>) {
 }
 
 /// Decodes frames as they are shown to it.
-pub struct PacketProbe<W: FnMut(&Item, &NameTable)> {
+#[derive(Debug, Default)]
+pub struct PacketProbe {
     decoder: Decoder,
     names: NameTable,
-    watch: W,
     found: Found,
 }
 
@@ -61,33 +61,24 @@ struct Found {
     texts: Vec<Mark>,
 }
 
-impl PacketProbe<fn(&Item, &NameTable)> {
-    /// A probe that nobody watches.
+impl PacketProbe {
+    /// At the begin of a file.
     pub fn new() -> Self {
-        PacketProbe::watched(|_, _| {})
-    }
-}
-
-impl Default for PacketProbe<fn(&Item, &NameTable)> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl<W: FnMut(&Item, &NameTable)> PacketProbe<W> {
-    /// A probe that also shows `watch` every item, frame by frame.
-    pub fn watched(watch: W) -> Self {
-        PacketProbe { decoder: Decoder::new(), names: NameTable::new(), watch, found: Found::default() }
+        Self::default()
     }
 
     /// True once a head of ours was met.
     pub fn is_ours(&self) -> bool {
         self.found.format.is_some()
     }
-}
 
-impl<W: FnMut(&Item, &NameTable)> FrameProbe for PacketProbe<W> {
-    fn frame(&mut self, packets: &[u8]) -> FrameFacts {
+    /// Every name met so far.
+    pub fn names(&self) -> &NameTable {
+        &self.names
+    }
+
+    /// As [`FrameProbe::frame`], and shows `watch` every item of the frame, in the order of the packets.
+    pub fn watched(&mut self, packets: &[u8], watch: &mut dyn FnMut(&Item)) -> FrameFacts {
         if self.names.len() > MAX_NAMES {
             self.names = NameTable::new();
             self.decoder = Decoder::new(); // it holds ids of the old table
@@ -109,7 +100,7 @@ impl<W: FnMut(&Item, &NameTable)> FrameProbe for PacketProbe<W> {
                 _ => {}
             }
             self.found.note(item, &self.names);
-            (self.watch)(item, &self.names);
+            watch(item);
         }
         let data = facts.complete_through > 0 || facts.span.is_some();
         facts.kind = match (self.found.data, data) {
@@ -121,6 +112,12 @@ impl<W: FnMut(&Item, &NameTable)> FrameProbe for PacketProbe<W> {
         facts.events = events.into_iter().collect();
         facts.loss = losses.into_iter().collect();
         facts
+    }
+}
+
+impl FrameProbe for PacketProbe {
+    fn frame(&mut self, packets: &[u8]) -> FrameFacts {
+        self.watched(packets, &mut |_| {})
     }
 
     fn format(&self) -> Option<FormatVersion> {
