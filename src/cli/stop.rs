@@ -4,7 +4,9 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use super::{Globals, failed};
-use crate::recorder::control::{self, AskError, Request};
+use crate::recorder::control::{self, Request};
+use crate::store::Store;
+use crate::store::lock::RecorderLock;
 
 /// It promises to be done within 2 s; a slow disk may take a little longer.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -15,11 +17,12 @@ pub struct Args {}
 
 /// Runs the command: returns once the recorder has finished its segment and is gone.
 pub fn run(_: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
-    let socket = globals.places()?.socket();
+    let places = globals.places()?;
+    let (socket, store) = (places.socket(), Store::open(&places.store)?);
     control::ask(&socket, &Request::Stop {}, PATIENCE)?;
     let end = Instant::now() + PATIENCE;
     while Instant::now() < end {
-        if let Err(AskError::NotRunning(_)) = control::ask(&socket, &Request::Status {}, control::PATIENCE) {
+        if RecorderLock::holder(&store)?.is_none() {
             return Ok(ExitCode::SUCCESS);
         }
         std::thread::sleep(Duration::from_millis(20));

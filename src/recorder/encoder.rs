@@ -474,3 +474,6 @@ fn name(text: &[u8]) -> [u8; NAME] {
     out[..len].copy_from_slice(&text[..len]);
     out
 }
+
+#[cfg(test)]
+mod tests;

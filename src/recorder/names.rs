@@ -273,7 +273,7 @@ mod tests {
     fn a_scan_ends_lives_whose_end_was_missed() {
         let mut names = Names::default();
         names.hint(&new(10, 7, 1, 0, "a"));
-        names.hint(&new(900, 8, 1, 0, "younger than the scan"));
+        names.hint(&new(900, 8, 1, 0, "younger"));
         names.only_these(&FxHashSet::default(), 500);
         assert!(names.thread(7).is_none() && names.thread(8).is_some());
     }

@@ -97,6 +97,8 @@ impl EncoderThread {
 impl Working {
     fn batch(&mut self, batch: Batch, began: &ClockSnapshot) -> Option<()> {
         if self.begun.is_none() {
+            // What the first scan found so far stands in the head.
+            self.parts.packets.try_iter().for_each(drop);
             self.begin(began.boot, *began)?;
         }
         batch.pages.into_iter().for_each(|page| self.parts.encoder.add_page(page));
@@ -340,6 +342,11 @@ impl Pipeline {
     pub fn ask(&self, command: Command) {
         // When the reader is gone the command is dropped, and with it the sender the caller waits on.
         let _ = self.commands.send(command);
+        self.nudge();
+    }
+
+    /// Has a cycle begin now.
+    pub fn nudge(&self) {
         let _ = self.wake.write(1);
     }
 

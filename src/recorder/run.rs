@@ -152,8 +152,9 @@ impl Recorder {
         )?;
         let proc = Proc::system();
         let own_tids = proc.own_usage().map(|u| u.threads.iter().map(|t| t.tid).collect()).unwrap_or_default();
-        // Set once, here.
+        // Set once, here; only now can a head name the recorder's own threads, so the first cycle begins.
         let _ = own.set(own_tids);
+        pipeline.nudge();
         let server = Server::bind(&places.socket(), &settings.control)
             .map_err(io_error(format!("listen at {}", places.socket().display())))?;
         write_pid(&places.pid_file())?;
@@ -371,22 +372,20 @@ impl Recorder {
         if let Some(thread) = self.facts_thread.take() {
             let _ = thread.join();
         }
-        for client in std::mem::take(&mut self.stopping) {
-            self.answer(client, &Reply::Done {});
-        }
-        for (client, _) in std::mem::take(&mut self.rotations) {
-            self.answer(client, &Reply::Done {});
-        }
-        if let Some(server) = self.server.take() {
-            server.finish(Duration::from_millis(500));
-        }
-        // A pid file that cannot be removed is overwritten by the next recorder.
-        let _ = std::fs::remove_file(self.places.pid_file());
-        let closed = match Arc::try_unwrap(self.instance) {
+        let Recorder { instance, mut server, stopping, rotations, places, .. } = self;
+        let closed = match Arc::try_unwrap(instance) {
             Ok(instance) => instance.close(),
             // Every other holder was a thread that has ended; dropping the last one closes it all the same.
             Err(_) => Ok(()),
         };
+        // Whoever asked to stop learns it when everything is as it was before.
+        if let Some(mut server) = server.take() {
+            let clients = stopping.into_iter().chain(rotations.into_iter().map(|r| r.0));
+            clients.for_each(|c| server.answer(c, &Reply::Done {}, Instant::now()));
+            server.finish(Duration::from_millis(500));
+        }
+        // A pid file that cannot be removed is overwritten by the next recorder.
+        let _ = std::fs::remove_file(places.pid_file());
         tracing::info!("stopped");
         stopped.and(closed)?;
         Ok(())

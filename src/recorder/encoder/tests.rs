@@ -1,0 +1,222 @@
+#![allow(clippy::unwrap_used)]
+
+use std::sync::LazyLock;
+
+use super::*;
+use crate::kernel::events::{EventTable, TracedEvent};
+use crate::kernel::format::EventFormat;
+use crate::kernel::testing::{Kernel, PageWriter, SwitchRecord, WakingRecord};
+use crate::names::NameTable;
+use crate::perfetto::decode::Decoder;
+use crate::sched::event::{EventKind, Item};
+use crossbeam_channel::Receiver;
+
+const MS: u64 = 1_000_000;
+
+static SWITCH: LazyLock<EventFormat> = LazyLock::new(|| EventFormat::parse(Kernel::V6_18.sched_switch()).unwrap());
+static WAKING: LazyLock<EventFormat> = LazyLock::new(|| EventFormat::parse(Kernel::V6_18.sched_waking()).unwrap());
+
+fn switch(prev: i32, state: i64, next: i32) -> Vec<u8> {
+    let record = SwitchRecord {
+        prev_comm: b"prev",
+        prev_pid: prev,
+        prev_prio: 120,
+        prev_state: state,
+        next_comm: b"next",
+        next_pid: next,
+        next_prio: 110,
+    };
+    record.encode(&SWITCH)
+}
+
+fn waking(waker: i32, pid: i32, target_cpu: i32) -> Vec<u8> {
+    let record = WakingRecord { waker, comm: b"wakee", pid, prio: 120, target_cpu };
+    record.encode(&WAKING)
+}
+
+fn writer(ts: u64, records: &[(u64, Vec<u8>)]) -> PageWriter {
+    let mut page = PageWriter::new(PageLayout::USUAL, ts);
+    for (at, data) in records {
+        assert!(page.data(*at, data), "the page is full");
+    }
+    page
+}
+
+fn page(cpu: u32, ts: u64, records: &[(u64, Vec<u8>)]) -> Page {
+    Page { cpu, bytes: writer(ts, records).finish(), stats: None }
+}
+
+fn encoder(cpus: &[u32]) -> (Encoder, Receiver<Hint>) {
+    let mut table = EventTable::new();
+    for format in [&SWITCH, &WAKING] {
+        table.insert(TracedEvent { group: "sched".into(), format: (**format).clone() });
+    }
+    let (hints, receive) = crossbeam_channel::bounded(16);
+    let parts = EncoderParts {
+        layout: PageLayout::USUAL,
+        plan: Plan::new(&table),
+        states: StateLayout::SINCE_4_14,
+        stacks: Stacks::default(),
+        hints,
+    };
+    let cpus: Vec<_> = cpus.iter().map(|&c| (c, CpuStats::default())).collect();
+    (Encoder::new(parts, &cpus, 0), receive)
+}
+
+/// Closes the frame and decodes what is in it.
+fn frame(encoder: &mut Encoder, through: u64) -> (FrameFacts, Vec<Item>) {
+    let (mut raw, mut items) = (Vec::new(), Vec::new());
+    let facts = encoder.close_frame(through, &mut raw);
+    Decoder::new().decode(&raw, &mut NameTable::new(), &mut |item| items.push(item)).unwrap();
+    (facts, items)
+}
+
+/// (cpu, ts, who left, who came) of every switch.
+fn switches(items: &[Item]) -> Vec<(u32, u64, Option<i32>, i32)> {
+    let one = |item: &Item| match item {
+        Item::Event(e) => match e.kind {
+            EventKind::Switch(s) => Some((e.cpu, e.ts, s.prev_tid, s.next_tid)),
+            _ => None,
+        },
+        _ => None,
+    };
+    items.iter().filter_map(one).collect()
+}
+
+#[test]
+fn events_before_the_limit_are_written_and_the_others_wait() {
+    let (mut e, _hints) = encoder(&[0, 1]);
+    e.add_page(page(0, 100, &[(110, switch(1, 1, 2)), (190, waking(2, 1, 1)), (300, switch(2, 1, 3))]));
+    e.add_page(page(1, 100, &[(120, switch(0, 0, 5)), (250, switch(5, 2, 0))]));
+    assert_eq!(e.run(0, 200), 200);
+    let (facts, items) = frame(&mut e, 200);
+    assert_eq!(switches(&items), [(0, 110, Some(1), 2), (1, 120, Some(0), 5)]);
+    assert!(matches!(items.last(), Some(Item::CompleteThrough { ts: 200 })));
+    assert_eq!((facts.span, facts.complete_through), (Some((110, 190)), 200));
+    assert_eq!(facts.events, [(0, 2), (1, 1)]);
+    assert_eq!(e.take_free().len(), 0, "both pages are still needed");
+    e.run(200, 400);
+    let (_, items) = frame(&mut e, 400);
+    // Compact now: who left is not in the record, and this decoder saw nothing before.
+    assert_eq!(switches(&items), [(0, 300, None, 3), (1, 250, None, 0)]);
+    assert_eq!((e.take_free().len(), e.held()), (2, 0));
+}
+
+#[test]
+fn case_35_the_first_switch_of_a_segment_says_who_left() {
+    let (mut e, _hints) = encoder(&[0]);
+    e.add_page(page(0, 100, &[(110, switch(1, 1, 2)), (120, switch(2, 1, 3))]));
+    e.run(0, 115);
+    assert_eq!(switches(&frame(&mut e, 115).1), [(0, 110, Some(1), 2)]);
+    e.begin_segment();
+    e.run(115, 130);
+    assert_eq!(switches(&frame(&mut e, 130).1), [(0, 120, Some(2), 3)]);
+}
+
+#[test]
+fn case_4_36_loss_is_told_with_its_count_and_the_next_switch_is_full() {
+    let (mut e, _hints) = encoder(&[0]);
+    e.add_page(page(0, 100, &[(110, switch(1, 1, 2))]));
+    let counted = writer(500, &[(510, switch(7, 1, 8))]).finish_missed(Some(12));
+    e.add_page(Page { cpu: 0, bytes: counted, stats: None });
+    let uncounted = writer(600, &[(610, switch(8, 1, 9))]).finish_missed(None);
+    let stats = CpuStats { overrun: 20, ..CpuStats::default() };
+    e.add_page(Page { cpu: 0, bytes: uncounted, stats: Some(stats) });
+    let unknown = writer(700, &[(710, switch(9, 1, 7))]).finish_missed(None);
+    e.add_page(Page { cpu: 0, bytes: unknown, stats: None });
+    e.run(0, 1000);
+    let (facts, items) = frame(&mut e, 1000);
+    assert_eq!(
+        switches(&items),
+        [(0, 110, Some(1), 2), (0, 510, Some(7), 8), (0, 610, Some(8), 9), (0, 710, Some(9), 7)]
+    );
+    let losses: Vec<Loss> = items.iter().filter_map(|i| if let Item::Loss(l) = i { Some(*l) } else { None }).collect();
+    let loss = |from, to, count| Loss { cpu: 0, from, to, count };
+    assert_eq!(losses, [loss(110, 510, Some(12)), loss(510, 610, Some(8)), loss(610, 710, None)]);
+    assert_eq!(facts.loss, [(0, LossCount { known: 20, unknown: true })]);
+    assert_eq!(e.take_losses(), losses);
+}
+
+#[test]
+fn a_loss_in_front_of_a_page_is_told_once_even_if_the_page_waits() {
+    let (mut e, _hints) = encoder(&[0]);
+    let bytes = writer(100, &[(200, switch(1, 1, 2)), (300, switch(2, 1, 3))]).finish_missed(Some(5));
+    e.add_page(Page { cpu: 0, bytes, stats: None });
+    for limit in [150, 250, 350] {
+        e.run(limit - 100, limit);
+    }
+    assert_eq!(e.take_losses(), [Loss { cpu: 0, from: 0, to: 200, count: Some(5) }]);
+}
+
+#[test]
+fn case_3_a_damaged_page_costs_only_its_rest() {
+    let (mut e, _hints) = encoder(&[0]);
+    let mut broken = writer(100, &[(110, switch(1, 1, 2))]);
+    // A long record whose length says that it ends beyond the page.
+    assert!(broken.raw(&[0, 0, 0, 0, 0xff, 0xff, 0, 0]));
+    e.add_page(Page { cpu: 0, bytes: broken.finish(), stats: None });
+    e.add_page(Page { cpu: 0, bytes: vec![0xff; 7], stats: None });
+    e.add_page(page(0, 200, &[(210, switch(3, 1, 4))]));
+    e.run(0, 300);
+    let (_, items) = frame(&mut e, 300);
+    assert_eq!(switches(&items), [(0, 110, Some(1), 2), (0, 210, Some(3), 4)]);
+    assert_eq!(items.iter().filter(|i| matches!(i, Item::Damage { cpu: Some(0), .. })).count(), 2);
+    assert_eq!(e.counts().damaged, 2);
+    assert!(e.take_losses().iter().all(|l| l.count.is_none()));
+}
+
+#[test]
+fn a_full_frame_is_closed_where_nothing_older_is_missing() {
+    let (mut e, _hints) = encoder(&[0, 1]);
+    // 64 switches a page, one every 20 µs, on both CPUs.
+    for cpu in [0, 1] {
+        for p in 0..800u64 {
+            let start = p * 64 * 20_000;
+            let records: Vec<_> = (0..40).map(|i| (start + i * 32_000, switch(1, 1, 2 + (i as i32)))).collect();
+            e.add_page(page(cpu, start, &records));
+        }
+    }
+    let end = 800 * 64 * 20_000;
+    let (mut reached, mut frames, mut seen) = (0, 0, 0);
+    while reached < end {
+        reached = e.run(reached, end);
+        let (facts, items) = frame(&mut e, reached);
+        assert!(reached == end || reached % MS == 0);
+        assert!(items.iter().all(|i| !matches!(i, Item::Event(e) if e.ts >= reached)));
+        seen += facts.events.iter().map(|e| e.1).sum::<u64>();
+        frames += 1;
+    }
+    assert_eq!(seen, 2 * 800 * 40);
+    assert!(frames > 1, "64,000 events are more than one frame");
+}
+
+#[test]
+fn case_19_pages_of_an_unknown_cpu_are_left_alone() {
+    let (mut e, _hints) = encoder(&[0, 9]);
+    e.add_page(page(4, 100, &[(110, switch(1, 1, 2))]));
+    e.run(0, 200);
+    assert_eq!(switches(&frame(&mut e, 200).1), []);
+    e.add_cpu(4, &CpuStats::default());
+    e.add_page(page(4, 100, &[(310, switch(1, 1, 2))]));
+    e.run(200, 400);
+    assert_eq!(switches(&frame(&mut e, 400).1).len(), 1);
+}
+
+#[test]
+fn times_of_another_clock_are_moved_to_the_boot_clock() {
+    let (mut e, _hints) = encoder(&[0]);
+    e.set_clock_offset(1000);
+    e.add_page(page(0, 100, &[(110, switch(1, 1, 2)), (210, switch(2, 1, 3))]));
+    e.run(0, 1200);
+    assert_eq!(switches(&frame(&mut e, 1200).1), [(0, 1110, Some(1), 2)]);
+}
+
+#[test]
+fn what_a_full_disk_took_is_loss_in_the_next_frame() {
+    let (mut e, _hints) = encoder(&[0]);
+    e.lost_after_all(0, 100, 900, 55);
+    let (facts, items) = frame(&mut e, 1000);
+    let loss = Loss { cpu: 0, from: 100, to: 900, count: Some(55) };
+    assert!(items.contains(&Item::Loss(loss)), "{items:?}");
+    assert_eq!(facts.loss, [(0, LossCount { known: 55, unknown: false })]);
+}
