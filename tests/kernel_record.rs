@@ -338,7 +338,10 @@ fn the_numbers_are_those_of_the_kernel() {
     for (what, (tid, (run, voluntary, involuntary))) in told {
         let did = seen.threads[&tid];
         assert_eq!((did.voluntary, did.involuntary), (voluntary, involuntary), "{what} {did:?}");
-        let (least, most) = (run - run / 100, run + run / 100 + stolen);
+        // For the kernel a run begins and ends some microseconds before its switch is recorded: of short runs (direct
+        // I/O) that is more than 1 %.
+        let slack = (run / 100).max(10_000 * (voluntary + involuntary));
+        let (least, most) = (run - slack, run + slack + stolen);
         assert!((least..=most).contains(&did.run_ns), "{what}: {did:?}, schedstat {run}, stolen {stolen}");
         match what {
             "pinned to CPU 0" => assert!(involuntary > 0),
@@ -375,7 +378,8 @@ fn perf_sees_the_same_switches() {
     let script = Command::new("perf").args(["script", "--ns", "-F", "time", "-i"]).arg(&data).output().unwrap();
     let text = String::from_utf8(script.stdout).unwrap();
     // Tracepoints cannot be stamped with the boot clock by perf; the machine does not sleep meanwhile.
-    let slept = boot_now() - dashcam::recorder::clock::mono_now();
+    let mono = dashcam::recorder::clock::mono_now();
+    let slept = boot_now() - mono;
     let mut theirs: Vec<u64> = text
         .lines()
         .map(|l| {
