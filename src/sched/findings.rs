@@ -43,6 +43,9 @@ const READY_BESIDE: f64 = 0.05;
 /// Waits shorter than this do not speak of a CPU left idle: moving a thread there takes time too.
 const WORTH_MOVING: u64 = 500_000;
 
+/// Of one thread's waits so many, the longest, are compared with what other CPUs did meanwhile.
+const LONGEST_WAITS: usize = 64;
+
 /// Runs all detectors over what the model found in `window`.
 pub fn detect(
     model: &Model,
@@ -131,13 +134,15 @@ fn idle_while_ready(
     waiting.sort_by_key(|r| std::cmp::Reverse(r.times.ready()));
     let mut found = Vec::new();
     for row in waiting.into_iter().take(OF_A_KIND) {
-        let waits: Vec<(u32, Window)> = model.ready_stretches(row.utid, window, WORTH_MOVING);
+        let mut waits: Vec<(u32, Window)> = model.ready_stretches(row.utid, window, WORTH_MOVING);
+        waits.sort_by_key(|w| std::cmp::Reverse(w.1.len()));
+        waits.truncate(LONGEST_WAITS);
         let mut best: Option<(u64, u32, u32, Window)> = None;
         for cpu in cpus.iter().filter(|c| c.online).map(|c| c.cpu) {
             let elsewhere = waits.iter().filter(|w| w.0 != cpu);
-            let idle = |w: &Window| model.idle_ns(cpu, *w);
-            let total: u64 = elsewhere.clone().map(|w| idle(&w.1)).sum();
-            let longest = elsewhere.max_by_key(|w| idle(&w.1));
+            let idle: Vec<(u64, &(u32, Window))> = elsewhere.map(|w| (model.idle_ns(cpu, w.1), w)).collect();
+            let total: u64 = idle.iter().map(|i| i.0).sum();
+            let longest = idle.iter().max_by_key(|i| i.0).map(|i| i.1);
             if let Some(&(ready_cpu, at)) = longest
                 && best.is_none_or(|b| total > b.0)
             {

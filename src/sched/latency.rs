@@ -37,26 +37,29 @@ impl Latencies {
         if self.waits.is_empty() {
             return LatencyStats::default();
         }
+        // Each rank is found among those above the one before: little more than one pass in all.
+        let n = self.waits.len();
+        let (p50, p95, p99) = (rank(n, 50), rank(n, 95), rank(n, 99));
+        let (_, at50, above) = self.waits.select_nth_unstable(p50);
+        let at50 = *at50;
+        let at95 = if p95 == p50 { at50 } else { *above.select_nth_unstable(p95 - p50 - 1).1 };
+        let above = &mut self.waits[p95..];
+        let at99 = *above.select_nth_unstable(p99 - p95).1;
         LatencyStats {
-            count: self.waits.len() as u64,
-            p50: self.percentile(50),
-            p95: self.percentile(95),
-            p99: self.percentile(99),
+            count: n as u64,
+            p50: at50,
+            p95: at95,
+            p99: at99,
             max: self.max,
             max_at: self.max_at,
             total: self.total,
         }
     }
+}
 
-    /// The smallest wait that at least `percent` per cent of all do not exceed, ns (0 if there are none).
-    pub fn percentile(&mut self, percent: u32) -> u64 {
-        let n = self.waits.len();
-        if n == 0 {
-            return 0;
-        }
-        let rank = (n as u64 * u64::from(percent.min(100))).div_ceil(100).max(1) as usize;
-        *self.waits.select_nth_unstable(rank - 1).1
-    }
+/// Index, in sorted order, of the smallest of `n` (> 0) that at least `percent` per cent of all do not exceed.
+fn rank(n: usize, percent: usize) -> usize {
+    (n * percent).div_ceil(100).max(1) - 1
 }
 
 /// Counts by powers of two: entry i counts waits of [2^i, 2^(i+1)) ns, those of 0 and 1 ns in entry 0.

@@ -109,6 +109,9 @@ impl Level {
 pub struct Cells {
     fine: Level,
     coarse: Level,
+    /// The fine cell being filled and its number: most news concern it, so the levels are touched once a cell.
+    now: Cell,
+    index: u64,
     depth: u32,
     depth_since: u64,
     irq_depth: u32,
@@ -118,20 +121,19 @@ pub struct Cells {
 
 impl Cells {
     /// A non-idle thread (by key) ran from `start` to `end`.
+    #[inline]
     pub fn ran(&mut self, start: u64, end: u64, who: u32) {
         self.each(start, end, |cell, ns| cell.vote(who, ns as u32));
     }
 
     /// An event was written.
+    #[inline]
     pub fn event(&mut self, ts: u64) {
-        for (level, shift) in [(&mut self.fine, FINE), (&mut self.coarse, COARSE)] {
-            if let Some(cell) = level.at(ts >> shift) {
-                cell.events = cell.events.saturating_add(1);
-            }
-        }
+        self.change(ts >> FINE, |cell| cell.events = cell.events.saturating_add(1));
     }
 
     /// From `ts` on, `depth` threads are ready.
+    #[inline]
     pub fn queue(&mut self, ts: u64, depth: u32) {
         let (since, was) = (self.depth_since.min(ts), self.depth);
         if was > 0 && ts > since {
@@ -142,11 +144,7 @@ impl Cells {
         }
         // An instant's peak counts for the cell it falls in.
         if depth > was {
-            for (level, shift) in [(&mut self.fine, FINE), (&mut self.coarse, COARSE)] {
-                if let Some(cell) = level.at(ts >> shift) {
-                    cell.ready_max = cell.ready_max.max(depth);
-                }
-            }
+            self.change(ts >> FINE, |cell| cell.ready_max = cell.ready_max.max(depth));
         }
         self.depth = depth;
         self.depth_since = ts;
@@ -199,6 +197,9 @@ impl Cells {
                 sum.merge(cell);
             }
         }
+        if (first..=last).contains(&(self.index >> (shift - FINE))) {
+            sum.merge(&self.now);
+        }
         let covered = (last - first + 1) << shift;
         let (start, end) = (first << shift, (last + 1) << shift);
         if self.depth > 0 && self.depth_since < end && now > start {
@@ -218,16 +219,42 @@ impl Cells {
         }
     }
 
-    fn each(&mut self, start: u64, end: u64, mut add: impl FnMut(&mut Cell, u64)) {
-        for (level, shift) in [(&mut self.fine, FINE), (&mut self.coarse, COARSE)] {
-            let mut at = start.max((end >> shift).saturating_sub(MAX_CELLS) << shift);
-            while at < end {
-                let index = at >> shift;
-                let stop = end.min((index + 1) << shift);
-                if let Some(cell) = level.at(index) {
-                    add(cell, stop - at);
-                }
-                at = stop;
+    #[inline]
+    fn each(&mut self, start: u64, end: u64, add: impl Fn(&mut Cell, u64)) {
+        let mut at = start.max((end >> FINE).saturating_sub(MAX_CELLS) << FINE);
+        while at < end {
+            let index = at >> FINE;
+            let stop = end.min((index + 1) << FINE);
+            self.change(index, |cell| add(cell, stop - at));
+            at = stop;
+        }
+    }
+
+    #[inline]
+    fn change(&mut self, index: u64, change: impl Fn(&mut Cell)) {
+        if index < self.index {
+            self.change_past(index, change);
+            return;
+        }
+        if index > self.index {
+            self.turn_to(index);
+        }
+        change(&mut self.now);
+    }
+
+    #[cold]
+    fn turn_to(&mut self, index: u64) {
+        let done = std::mem::take(&mut self.now);
+        if done != EMPTY {
+            self.change_past(self.index, |cell| cell.merge(&done));
+        }
+        self.index = index;
+    }
+
+    fn change_past(&mut self, index: u64, change: impl Fn(&mut Cell)) {
+        for (level, shift) in [(&mut self.fine, 0), (&mut self.coarse, COARSE - FINE)] {
+            if let Some(cell) = level.at(index >> shift) {
+                change(cell);
             }
         }
     }
@@ -282,6 +309,7 @@ mod tests {
         assert_eq!(cells.sum(0, CELL, CELL).0.events, 0);
         assert_eq!(cells.sum(10 * CELL, 11 * CELL, 11 * CELL).0.events, 1);
         cells.event(u64::MAX / 2);
+        cells.event(u64::MAX / 2 + CELL);
         assert_eq!(cells.sum(u64::MAX / 2, u64::MAX / 2 + 1, u64::MAX / 2).0.events, 1);
         assert_eq!(cells.fine.cells.len(), 1);
     }

@@ -214,7 +214,7 @@ pub struct ThreadRow {
     /// Times it began to run on another CPU than before.
     pub migrations: u64,
     /// Who ran most on its CPU while it was ready, and the share of that waiting time 0..=1; `None`: nobody but the idle
-    /// thread, or it hardly waited (reckoned for the few hundred threads that waited longest).
+    /// thread, or it hardly waited (told for the 128 threads that waited longest; of many waits, every n-th is looked at).
     pub ran_instead: Option<(Utid, f64)>,
     /// Who woke it last; `None` within: an interrupt.
     pub last_waker: Option<Option<Utid>>,
@@ -281,7 +281,7 @@ pub enum FindingKind {
     PushedOff { utid: Utid, per_s: f64, by: Option<(Utid, f64)> },
     /// In D for longer than the threshold.
     LongBlocked { utid: Utid, longest: u64, count: u64, function: NameId },
-    /// A CPU was idle while a thread was ready elsewhere.
+    /// A CPU was idle while a thread was ready elsewhere: for so long within the thread's longest waits.
     IdleWhileReady { cpu: u32, idle_ns: u64, utid: Utid, ready_cpu: u32 },
     /// Events were lost.
     Lost { cpu: u32, count: Option<u64>, ns: u64 },

@@ -2,7 +2,7 @@
 
 use super::super::fold::Utid;
 use super::super::latency::{Latencies, Log2Histogram};
-use super::super::summary::{CpuDetail, Share, ThreadDetail, Window};
+use super::super::summary::{CpuDetail, CpuRow, Share, ThreadDetail, Window};
 use super::super::threads::IDLE;
 use super::Model;
 use super::kept::{Kind, Piece};
@@ -13,6 +13,8 @@ use std::hash::Hash;
 
 /// Rows of each ranking.
 const RANKED: usize = 64;
+/// Stretches of a CPU looked at to tell who ran instead, on the thread's own screen.
+const ALL_STRETCHES: usize = 1 << 20;
 /// Waits listed as the worst.
 const WORST: usize = 32;
 /// Slices listed on the CPU screen.
@@ -66,7 +68,6 @@ impl Model {
     /// Everything the CPU screen shows; `None` for a CPU that is not known.
     pub fn cpu(&self, cpu: u32, window: Window, cells: usize) -> Option<CpuDetail> {
         let kept = self.kept.cpus.get(cpu as usize)?;
-        let rows = self.thread_rows(window, 0);
         let mut used: FxHashMap<Option<Utid>, u64> = FxHashMap::default();
         let mut switches = 0;
         for slice in self.slices(cpu, window) {
@@ -78,7 +79,7 @@ impl Model {
         let slices = slices.map(|s| self.span_of_slice(&s, open == Some(s.start))).collect();
         let (sum, covered) = kept.cells.sum(window.from, window.to, self.edge());
         Some(CpuDetail {
-            row: self.cpu_row(cpu, window, cells, &rows),
+            row: CpuRow { ready_now: self.ready_at(cpu, window.to), ..self.cpu_row(cpu, window, cells, &[]) },
             window: Some(window),
             used_by: ranked(used),
             slices,
@@ -90,20 +91,29 @@ impl Model {
 
     /// Who ran on its CPU while a thread was ready, by share of that waiting time; without the idle thread and itself.
     pub fn ran_instead(&self, utid: Utid, window: Window) -> Vec<Share> {
+        self.ran_instead_every(1, utid, window, ALL_STRETCHES).0
+    }
+
+    /// The same from every n-th wait, looking at `budget` stretches of CPUs at most; also what is left of the budget.
+    pub(super) fn ran_instead_every(&self, n: usize, utid: Utid, window: Window, budget: usize) -> (Vec<Share>, usize) {
         let mut by: FxHashMap<Option<Utid>, u64> = FxHashMap::default();
-        let mut total = 0;
-        for piece in self.pieces(utid, window).filter(|p| p.is_ready()) {
+        let (mut total, mut left) = (0, budget);
+        for piece in self.pieces(utid, window).filter(|p| p.is_ready()).step_by(n) {
             let wait = Window { from: piece.start.max(window.from), to: self.end_of(utid, &piece).min(window.to) };
-            total += wait.len();
             let Some(cpu) = self.wait_cpu(utid, &piece) else { continue };
+            if left == 0 {
+                break;
+            }
+            total += wait.len();
             for slice in self.slices(cpu, wait) {
-                if slice.utid != IDLE && slice.utid != utid {
+                left = left.saturating_sub(1);
+                if slice.utid != utid {
                     *by.entry(Some(slice.utid)).or_default() += wait.overlap(slice.start, slice.end);
                 }
             }
         }
-        by.retain(|_, ns| *ns > 0);
-        ranked_of(by, total)
+        by.retain(|who, ns| *ns > 0 && *who != Some(IDLE));
+        (ranked_of(by, total), left)
     }
 
     /// Whom a thread woke in the window, by count.
@@ -135,6 +145,15 @@ impl Model {
         out.sort_unstable_by_key(|e| (std::cmp::Reverse(e.1), e.0));
         out.truncate(RANKED);
         out
+    }
+}
+
+impl Model {
+    /// How many threads were ready on a CPU just before `ts`.
+    fn ready_at(&self, cpu: u32, ts: u64) -> u32 {
+        let at = ts.saturating_sub(1);
+        let threads = 1..self.kept.threads.len() as Utid;
+        threads.filter_map(|u| self.piece_at(u, at)).filter(|p| p.is_ready() && p.cpu() == Some(cpu)).count() as u32
     }
 }
 

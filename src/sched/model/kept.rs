@@ -228,6 +228,27 @@ impl CpuList {
     }
 }
 
+/// First index from `from` on for which `before` is false (it must hold for a prefix): doubling steps, then halving, so
+/// that a near answer costs little however long the list is.
+pub(super) fn gallop<T>(list: &VecDeque<T>, from: usize, before: impl Fn(&T) -> bool) -> usize {
+    let holds = |i: usize| list.get(i).is_some_and(&before);
+    let (mut low, mut step) = (from, 1);
+    while holds(low + step - 1) {
+        low += step;
+        step *= 2;
+    }
+    let mut high = (low + step - 1).min(list.len()).max(low);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if holds(middle) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}
+
 /// One CPU's list and cells.
 #[derive(Debug, Clone, Default)]
 pub(super) struct CpuKept {
@@ -330,6 +351,22 @@ impl Sink for Kept {
         // It belongs to one of the last few.
         if let Some(piece) = list.pieces.iter_mut().rev().take(4).find(|p| p.row == row && p.kind == Kind::Blocked) {
             piece.set_reason(io_wait, function);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn galloping_finds_what_halving_finds() {
+        let list: VecDeque<u32> = (0..100).map(|i| i / 3).collect();
+        for from in 0..101 {
+            for value in 0..40 {
+                let expected = list.partition_point(|&v| v < value).max(from);
+                assert_eq!(gallop(&list, from, |&v| v < value), expected, "{from} {value}");
+            }
         }
     }
 }

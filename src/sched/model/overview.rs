@@ -11,8 +11,13 @@ use super::Model;
 use super::kept::{Kind, Piece};
 use crate::names::NameId;
 
-/// "Ran instead" is looked up for so many threads, those that waited longest.
-const INSTEAD_FOR: usize = 256;
+/// "Ran instead" is looked up for so many threads, those that waited longest,
+const INSTEAD_FOR: usize = 128;
+/// from so many waits of each, spread evenly,
+const INSTEAD_WAITS: u64 = 256;
+/// and from so many stretches of CPUs for one and for all of them together.
+const INSTEAD_EACH: usize = 4096;
+const INSTEAD_ALL: usize = 1 << 17;
 
 /// Slices of a lane's cell that are counted one by one to find who had most of it; more are left to the cells.
 const COUNTED: usize = 64;
@@ -182,8 +187,13 @@ impl Model {
     fn add_ran_instead(&self, rows: &mut [ThreadRow], window: Window) {
         let mut order: Vec<usize> = (0..rows.len()).filter(|&i| rows[i].times.ready() > 0).collect();
         order.sort_unstable_by_key(|&i| std::cmp::Reverse(rows[i].times.ready()));
+        let mut all = INSTEAD_ALL;
         for &i in order.iter().take(INSTEAD_FOR) {
-            rows[i].ran_instead = self.ran_instead(rows[i].utid, window).first().and_then(|s| Some((s.utid?, s.share)));
+            let every = (rows[i].latency.count / INSTEAD_WAITS + 1) as usize;
+            let budget = all.min(INSTEAD_EACH);
+            let (who, left) = self.ran_instead_every(every, rows[i].utid, window, budget);
+            all -= budget - left;
+            rows[i].ran_instead = who.first().and_then(|s| Some((s.utid?, s.share)));
         }
     }
 

@@ -8,14 +8,14 @@ use super::super::event::ThreadNow;
 use super::super::fold::Utid;
 use super::super::summary::{Span, TrackId, Window};
 use super::Model;
-use super::kept::Slice;
+use super::kept::{Piece, Slice, gallop};
 use crate::names::{NameId, NameTable};
 
 /// Row of a bundle.
 pub const BUNDLE: u32 = u32::MAX;
 
 /// Short spans of one column looked at, at most, to find what had most of it.
-const LOOKED_AT: usize = 32;
+const LOOKED_AT: usize = 16;
 
 impl Model {
     /// Spans of each of `tracks` over `window`, for a screen of `columns` columns. Spans at the edges are whole (they may
@@ -54,7 +54,7 @@ impl Model {
                 at += 1;
             }
             if seen == LOOKED_AT {
-                let skip_to = list.partition_point(|s| s.start < end);
+                let skip_to = gallop(list, at, |s| s.start < end);
                 // A long one at the column's end is drawn by itself.
                 let last = skip_to.checked_sub(1).and_then(&get).is_some_and(|s| s.end - s.start >= column);
                 at = at.max(if last { skip_to - 1 } else { skip_to });
@@ -79,12 +79,12 @@ impl Model {
     fn thread_track(&self, utid: Utid, window: Window, column: u64) -> Vec<Span> {
         let Some(kept) = self.kept.threads.get(utid as usize) else { return Vec::new() };
         let list = &kept.pieces;
-        let open = self.folder.open(utid).map(|i| super::kept::Piece::of(&i));
+        let open = self.folder.open(utid).map(|i| Piece::of(&i));
         let get = |i: usize| list.get(i).copied().or(open.filter(|_| i == list.len()));
         let mut bundles = Bundles::new(window, column);
         let mut at = list.partition_point(|p| p.end <= window.from);
         while let Some(piece) = get(at).filter(|p| p.start < window.to) {
-            let wide = |p: &super::kept::Piece| self.end_of(utid, p) - p.start >= column;
+            let wide = |p: &Piece| self.end_of(utid, p) - p.start >= column;
             if wide(&piece) {
                 bundles.whole(self.span_of(utid, &piece));
                 at += 1;
@@ -101,7 +101,7 @@ impl Model {
                 at += 1;
             }
             if seen == LOOKED_AT {
-                let skip_to = list.partition_point(|p| p.start < end);
+                let skip_to = gallop(list, at, |p| p.start < end);
                 let last = skip_to.checked_sub(1).and_then(&get).is_some_and(|p| wide(&p));
                 at = at.max(if last { skip_to - 1 } else { skip_to });
                 bundles.reach(at.checked_sub(1).and_then(&get).map_or(end, |s| s.end));
