@@ -9,6 +9,7 @@ use dashcam::store::probe::PacketProbe;
 use dashcam::store::reader::{SegmentReader, read_footer, read_summary, read_totals};
 use dashcam::store::recover::{Outcome, recover};
 use dashcam::store::scan::FrameProbe;
+use dashcam::store::summarise::SummaryProbe;
 use dashcam::store::verify::verify;
 use dashcam::store::{Damage, Store, StoreError};
 use std::fs::{self, File};
@@ -26,7 +27,7 @@ fn store() -> (tempfile::TempDir, Store) {
 }
 
 fn probes() -> impl FnMut() -> Box<dyn FrameProbe> {
-    || Box::new(PacketProbe::new())
+    || Box::new(SummaryProbe::new())
 }
 
 /// Contents of every frame that reads.
@@ -184,6 +185,9 @@ fn case_65_a_dead_recorders_segment_is_whole_after_recovery() {
         let reader = SegmentReader::open(path).unwrap();
         assert!(reader.parts()[0].has_footer);
         assert_eq!((reader.totals().events, reader.damage()), (48, None));
+        let seconds = &reader.parts()[0].summary;
+        assert_eq!(seconds.lanes.iter().map(|l| (l.cpu, l.cells.len())).collect::<Vec<_>>(), [(0, 3), (1, 3)]);
+        assert_eq!(seconds.lanes[0].cells[1].busy, Some(1.0), "the same thread runs on");
         assert_eq!(reader.frames().last().map(|f| f.offset + f.compressed), Some(whole));
         fs::remove_file(path).unwrap();
     }

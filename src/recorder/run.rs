@@ -35,9 +35,9 @@ use crate::kernel::instance::{self, Instance, InstanceError};
 use crate::kernel::procfs::Proc;
 use crate::sched::event::Tid;
 use crate::store::lock::{Holder, RecorderLock};
-use crate::store::probe::PacketProbe;
 use crate::store::recover::{Outcome, recover};
 use crate::store::retention::{Clocks, Limits};
+use crate::store::summarise::SummaryProbe;
 use crate::store::{Store, StoreError};
 
 /// Hints that may wait for the facts thread.
@@ -130,7 +130,11 @@ impl Recorder {
         };
         let lock = RecorderLock::acquire(&store, &holder)?;
         make_runtime_dir(&places)?;
-        finish_leftovers(&store)?;
+        // Beside the recording: a writer's lock on its file tells left-overs from what grows, and folding a large one may
+        // take seconds that must not be missing.
+        let left = store.clone();
+        let leftovers = spawn("dc-recover", move || finish_leftovers(&left));
+        let leftovers = leftovers.map_err(io_error("start a thread"))?;
         let instance = Arc::new(Instance::open(&instance_settings(&settings))?);
         let nudge = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK);
         let nudge = Arc::new(nudge.map_err(|e| io_error("make an eventfd")(e.into()))?);
@@ -157,6 +161,8 @@ impl Recorder {
         pipeline.nudge();
         let server = Server::bind(&places.socket(), &settings.control)
             .map_err(io_error(format!("listen at {}", places.socket().display())))?;
+        // Ready means that the store is in order, too.
+        let _ = leftovers.join();
         write_pid(&places.pid_file())?;
         let buffer_kb = instance.buffer_kb().unwrap_or(0) / (world.topology.len().max(1) as u64);
         tracing::info!(store = %places.store.display(), instance = instance.name(), "recording");
@@ -483,8 +489,12 @@ fn write_pid(path: &Path) -> Result<(), RunError> {
     }
 }
 
-fn finish_leftovers(store: &Store) -> Result<(), RunError> {
-    for recovery in recover(store, &mut || Box::new(PacketProbe::new()))? {
+fn finish_leftovers(store: &Store) {
+    let done = match recover(store, &mut || Box::new(SummaryProbe::new())) {
+        Ok(done) => done,
+        Err(e) => return tracing::warn!("what a dead recorder left stays as it is: {e}"),
+    };
+    for recovery in done {
         match recovery.outcome {
             Outcome::Finished { path, frames, cut, .. } => {
                 tracing::warn!(path = %path.display(), frames, cut, "finished a segment that a dead recorder left");
@@ -495,7 +505,6 @@ fn finish_leftovers(store: &Store) -> Result<(), RunError> {
             Outcome::Left(e) => tracing::warn!("a left-over stays as it is: {e}"),
         }
     }
-    Ok(())
 }
 
 struct Channels {
