@@ -143,7 +143,7 @@ pub fn cpu_row(cpu: u32, cells: usize) -> CpuRow {
         OccupancyCell {
             busy: match cpu % 4 {
                 _ if i < cells / 20 => None,
-                1 => Some(if i % 9 == 0 { 0.2 } else { 0.0 }),
+                1 => Some(if i.is_multiple_of(9) { 0.2 } else { 0.0 }),
                 _ => Some(0.6 + wave * 0.4),
             },
             top: Some(if i % 5 < 3 { 1 + cpu % 2 } else { 4 }),
@@ -158,7 +158,7 @@ pub fn cpu_row(cpu: u32, cells: usize) -> CpuRow {
         node: cpu / 64,
         busy: Some(if cpu % 4 == 1 { 0.06 } else { 0.97 }),
         cells: (0..cells).map(cell).collect(),
-        ready_now: if cpu % 4 == 0 { 2 } else { 0 },
+        ready_now: if cpu.is_multiple_of(4) { 2 } else { 0 },
         running: Some(match cpu % 4 {
             0 => (1, EDGE - 4_100 * US),
             1 => (0, EDGE - S),

@@ -27,6 +27,8 @@ struct Second {
 /// What is kept of a segment's summary.
 #[derive(Debug, Clone, Default)]
 struct Brief {
+    /// Length of a cell, ns.
+    step: u64,
     seconds: Vec<Second>,
     /// ns since 1970, text.
     marks: Vec<(u64, Box<str>)>,
@@ -65,7 +67,7 @@ pub fn view(catalog: &Catalog, summaries: &mut Summaries, range: Option<(u64, u6
         out.segments.push(segment_row(entry, totals, boot));
         let brief = brief_of(catalog, summaries, i, entry, totals);
         for second in &brief.seconds {
-            if let Some(at) = column_of(&out, second.real) {
+            for at in columns_of(&out, second.real, brief.step) {
                 sums[at].add(second);
             }
         }
@@ -128,6 +130,19 @@ fn column_of(view: &StoreView, real: u64) -> Option<usize> {
     Some((u128::from(real - view.from_real) * view.columns.len() as u128 / span) as usize)
 }
 
+/// The columns that a cell of `step` ns touches: one, or several when the columns are finer.
+fn columns_of(view: &StoreView, real: u64, step: u64) -> std::ops::Range<usize> {
+    let (from, to) = (real.max(view.from_real), real.saturating_add(step.max(1)).min(view.to_real));
+    if from >= to {
+        return 0..0;
+    }
+    let first = column_of(view, from).unwrap_or(0);
+    let last = column_of(view, to - 1).unwrap_or(first);
+    // Where columns are wider than cells a cell counts once, where it begins.
+    let columns = view.columns.len() as u64;
+    if (view.to_real - view.from_real) / columns.max(1) >= step { first..first + 1 } else { first..last + 1 }
+}
+
 /// Begin and end on the wall clock. A growing segment reaches as far as its file was written.
 fn real_window(entry: &Entry, totals: &Totals) -> (u64, u64) {
     let from = totals.real_of(totals.start);
@@ -158,7 +173,7 @@ fn brief_of<'s>(
 
 fn brief(summary: &Summary, totals: &Totals) -> Brief {
     let n = summary.lanes.iter().map(|l| l.cells.len()).max().unwrap_or(0);
-    let mut out = Brief::default();
+    let mut out = Brief { step: summary.step, ..Brief::default() };
     for i in 0..n {
         let start = summary.start.saturating_add(summary.step.saturating_mul(i as u64));
         let mut second = Second { real: totals.real_of(start), ..Second::default() };
@@ -274,4 +289,23 @@ fn snapshot_row(entry: &Entry, totals: &Totals) -> SnapshotRow {
 
 fn worst_name(worst: &crate::store::footer::WorstWait) -> Box<str> {
     printable(&worst.name).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn view(seconds: u64, columns: usize) -> StoreView {
+        let columns = vec![StoreColumn::default(); columns];
+        StoreView { from_real: 0, to_real: seconds * 1_000_000_000, columns, ..StoreView::default() }
+    }
+
+    #[test]
+    fn a_second_fills_all_columns_it_covers_and_counts_once_in_wide_ones() {
+        const S: u64 = 1_000_000_000;
+        assert_eq!(columns_of(&view(10, 100), 2 * S, S), 20..30);
+        assert_eq!(columns_of(&view(100, 10), 25 * S, S), 2..3);
+        assert_eq!(columns_of(&view(10, 100), 10 * S, S), 0..0, "outside");
+        assert_eq!(columns_of(&view(10, 7), 9 * S + S / 2, S), 6..7, "cut at the end");
+    }
 }

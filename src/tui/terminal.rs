@@ -45,7 +45,13 @@ impl Terminal {
     }
 
     /// Draws what changed since the last draw, as one synchronised update.
+    ///
+    /// After a panic on another thread the terminal is given back already: then nothing is drawn, and the loop will hear of
+    /// that thread's end next.
     pub fn draw(&mut self, render: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
+        if !ENTERED.load(Ordering::SeqCst) {
+            return Ok(());
+        }
         execute_begin(self.inner.backend_mut())?;
         self.inner.draw(render)?;
         execute_end(self.inner.backend_mut())

@@ -127,10 +127,11 @@ pub fn fit(width: u16) -> Vec<(Column, u16, u16)> {
         .collect()
 }
 
-/// Share of the row's known time that `part` is; for a group the sum over its threads (more than 1 is possible).
+/// Share of the window that `part` is, as findings have it; for a group the sum over its threads (more than 1 is possible).
+/// What is not known of the window counts as neither: the bar beside it shows how much that is.
 pub fn share(row: &ThreadRow, part: u64) -> Option<f64> {
-    let known = row.times.known();
-    (known > 0).then(|| part as f64 * f64::from(row.members.max(1)) / known as f64)
+    let total = row.times.total();
+    (row.times.known() > 0).then(|| part as f64 * f64::from(row.members.max(1)) / total as f64)
 }
 
 /// Share of the time it was ready but not running.

@@ -235,7 +235,7 @@ fn draw_grid(state: &State, plan: &Plan, pen: &mut Pen<'_>) {
             None => "not known".to_string(),
             Some((utid, _)) => state.labels.full(utid),
         };
-        let busy = cpu.busy.map_or(show::UNKNOWN.to_string(), |b| show::percent(b));
+        let busy = cpu.busy.map_or(show::UNKNOWN.to_string(), show::percent);
         let text = format!("CPU {} · node {} · busy {busy} · {} ready · {runs}", cpu.cpu, cpu.node, cpu.ready_now);
         pen.say(1, plan.cpu_y + 1 + plan.cpu_rows, w.saturating_sub(1), &text, Tone::Dim);
     }

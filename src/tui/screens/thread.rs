@@ -95,11 +95,7 @@ fn draw_states(state: &State, data: &ThreadDetail, pen: &mut Pen<'_>) {
         if part == 0 && !matches!(kind, Kind::Running | Kind::Ready | Kind::PushedOff | Kind::Blocked) {
             continue;
         }
-        let share = if kind == Kind::Unknown {
-            (row.times.total() > 0).then(|| part as f64 / row.times.total() as f64)
-        } else {
-            columns::share(row, part)
-        };
+        let share = columns::share(row, part);
         let glyph = kind.glyph(pen.theme);
         let text = share.map_or(show::UNKNOWN.to_string(), |s| format!("{:.1} %", s * 100.0));
         x += pen.pieces(
@@ -147,7 +143,7 @@ fn draw_middle(state: &State, data: &ThreadDetail, pen: &mut Pen<'_>) {
         50.. => 1,
         _ => 0,
     };
-    let list_w = if n == 0 { 0 } else { ((w * 3 / 5) / n).min(40) };
+    let list_w = (w * 3 / 5).checked_div(n).unwrap_or(0).min(40);
     let histogram_w = w.saturating_sub(list_w * n);
     {
         let mut area = pen.part(0, 0, histogram_w, h);

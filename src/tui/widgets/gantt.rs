@@ -73,8 +73,11 @@ pub fn draw_cpu(pen: &mut Pen<'_>, x: u16, y: u16, columns: u16, track: &Track<'
             (Some(l), _) => {
                 let style = style_of(l, pen);
                 let span = track.spans[l as usize];
+                let ends_here = halves.get(2 * c + 2).copied().flatten() != Some(l);
                 let glyph = match (before == left, span.row == u32::MAX, span.utid) {
                     (_, true, _) => '▒',
+                    // A slice of just this column has it whole: a bar alone would look like idle time behind it.
+                    (false, _, utid) if ends_here && utid != 0 => '█',
                     (false, ..) => '▌',
                     (true, _, 0) => ' ',
                     (true, ..) => '▁',

@@ -1,0 +1,257 @@
+//! The real binary on a real pseudo-terminal: start, walk, suspend, quit, signals, a lost terminal, a panic. Needs no root and
+//! no kernel tracing: it browses the trace that Perfetto's own tracebox recorded.
+//!
+//! Waiting is always for something to be seen, with a deadline that only a broken program meets.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::io::{Read, Write};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+
+const DEADLINE: Duration = Duration::from_secs(90);
+const TRACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/perfetto/training-like.pftrace.zst");
+
+/// A program on a pseudo-terminal, and the screen it drew.
+struct Session {
+    child: Box<dyn Child + Send + Sync>,
+    /// `None` once the terminal was taken away.
+    master: Option<Box<dyn MasterPty + Send>>,
+    writer: Option<Box<dyn Write + Send>>,
+    screen: Arc<Mutex<vt100::Parser>>,
+}
+
+impl Session {
+    fn start(mut command: CommandBuilder, rows: u16, cols: u16) -> Session {
+        let pty = native_pty_system().openpty(PtySize { rows, cols, pixel_width: 0, pixel_height: 0 }).unwrap();
+        command.env("TERM", "xterm-256color");
+        command.env("LC_ALL", "C.UTF-8");
+        command.env("TZ", "UTC");
+        command.env_remove("NO_COLOR");
+        let child = pty.slave.spawn_command(command).unwrap();
+        drop(pty.slave);
+        let screen = Arc::new(Mutex::new(vt100::Parser::new(rows, cols, 0)));
+        let mut reader = pty.master.try_clone_reader().unwrap();
+        let parser = Arc::clone(&screen);
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(n @ 1..) = reader.read(&mut bytes) {
+                parser.lock().unwrap().process(&bytes[..n]);
+            }
+        });
+        let writer = pty.master.take_writer().unwrap();
+        Session { child, master: Some(pty.master), writer: Some(writer), screen }
+    }
+
+    fn browse(extra: &[&str]) -> Session {
+        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_dashcam"));
+        command.arg("browse");
+        command.args(extra);
+        command.arg(TRACE);
+        // Nobody's own configuration or keymap may change what is tested.
+        command.env("XDG_CONFIG_HOME", "/nonexistent");
+        command.env("HOME", "/nonexistent");
+        Session::start(command, 40, 120)
+    }
+
+    fn keys(&mut self, text: &str) {
+        let writer = self.writer.as_mut().unwrap();
+        writer.write_all(text.as_bytes()).unwrap();
+        writer.flush().unwrap();
+    }
+
+    fn text(&self) -> String {
+        self.screen.lock().unwrap().screen().contents()
+    }
+
+    /// Waits until the screen is as wanted.
+    fn wait(&self, what: &str, wanted: impl Fn(&vt100::Screen) -> bool) {
+        let end = Instant::now() + DEADLINE;
+        while Instant::now() < end {
+            if wanted(self.screen.lock().unwrap().screen()) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        panic!("never saw {what}; the screen is:\n{}", self.text());
+    }
+
+    fn sees(&self, text: &str) {
+        self.wait(text, |s| s.contents().contains(text));
+    }
+
+    /// Waits for the end; gives the exit code.
+    fn ended(&mut self) -> u32 {
+        let end = Instant::now() + DEADLINE;
+        while Instant::now() < end {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                // The last bytes may still be on their way to the parser.
+                std::thread::sleep(Duration::from_millis(200));
+                return status.exit_code();
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        panic!("it does not end; the screen is:\n{}", self.text());
+    }
+
+    fn signal(&self, signal: i32) {
+        let pid = self.child.process_id().unwrap() as i32;
+        // SAFETY: kill has no memory effects; the process is our own child, not yet waited for.
+        assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
+    }
+
+    /// The terminal is as it was before: main screen, cursor, no mouse, no bracketed paste.
+    fn is_given_back(&self) {
+        self.wait("the terminal given back", |s| {
+            !s.alternate_screen()
+                && !s.hide_cursor()
+                && !s.bracketed_paste()
+                && s.mouse_protocol_mode() == vt100::MouseProtocolMode::None
+        });
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+    }
+}
+
+/// State letter of /proc/PID/stat.
+fn process_state(pid: u32) -> char {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    stat[stat.rfind(')').unwrap() + 2..].chars().next().unwrap()
+}
+
+#[test]
+fn starts_walks_and_quits() {
+    let mut s = Session::browse(&[]);
+    s.sees("Threads");
+    assert!(s.screen.lock().unwrap().screen().alternate_screen());
+    s.keys("?");
+    s.sees("keys and actions");
+    s.keys("\x1b");
+    s.wait("the help gone", |s| !s.contents().contains("keys and actions"));
+    // The thread that waited most, why, and its worst wait on the time line.
+    s.keys("\r");
+    s.sees("run-queue latency");
+    s.keys("x");
+    s.sees("P preemptor");
+    s.keys("c");
+    s.sees("chain: who released it");
+    // A jump to a time outside says what there is.
+    s.keys("@2001-01-01 00:00\r");
+    s.sees("is outside of what is here");
+    s.keys("q");
+    assert_eq!(s.ended(), 0);
+    s.is_given_back();
+}
+
+#[test]
+fn follows_the_size_of_the_terminal() {
+    let mut s = Session::browse(&[]);
+    s.sees("Threads");
+    let size = PtySize { rows: 6, cols: 30, pixel_width: 0, pixel_height: 0 };
+    s.screen.lock().unwrap().screen_mut().set_size(6, 30);
+    s.master.as_ref().unwrap().resize(size).unwrap();
+    s.sees("too small: 30×6");
+    let size = PtySize { rows: 24, cols: 80, ..size };
+    s.screen.lock().unwrap().screen_mut().set_size(24, 80);
+    s.master.as_ref().unwrap().resize(size).unwrap();
+    s.sees("PROCESS · THREAD");
+    s.keys("q");
+    assert_eq!(s.ended(), 0);
+}
+
+#[test]
+fn ctrl_z_gives_the_terminal_back_and_fg_takes_it_again() {
+    let mut s = Session::browse(&[]);
+    s.sees("Threads");
+    s.keys("\x1a");
+    s.is_given_back();
+    let pid = s.child.process_id().unwrap();
+    let end = Instant::now() + DEADLINE;
+    while process_state(pid) != 'T' {
+        assert!(Instant::now() < end, "it does not stop");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    s.signal(libc::SIGCONT);
+    s.wait("the screen again", |s| s.alternate_screen() && s.contents().contains("Threads"));
+    s.keys("q");
+    assert_eq!(s.ended(), 0);
+    s.is_given_back();
+}
+
+#[test]
+fn sigterm_and_sighup_end_it_and_give_the_terminal_back() {
+    for signal in [libc::SIGTERM, libc::SIGHUP] {
+        let mut s = Session::browse(&[]);
+        s.sees("Threads");
+        s.signal(signal);
+        assert_eq!(s.ended(), 0);
+        s.is_given_back();
+    }
+}
+
+#[test]
+fn case_80_usr1_to_the_viewer_changes_nothing() {
+    let mut s = Session::browse(&[]);
+    s.sees("Threads");
+    s.signal(libc::SIGUSR1);
+    s.keys("?");
+    s.sees("keys and actions");
+    s.keys("qq");
+    assert_eq!(s.ended(), 0);
+}
+
+#[test]
+fn a_lost_terminal_ends_it() {
+    let mut s = Session::browse(&[]);
+    s.sees("Threads");
+    s.writer = None;
+    s.master = None;
+    // The reader thread still holds a copy of the master; the hang-up comes as the kernel would send it.
+    s.signal(libc::SIGHUP);
+    s.ended();
+}
+
+#[test]
+fn a_bad_keymap_stops_the_start_with_its_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("keys.toml");
+    std::fs::write(&file, "[any]\nqiut = \"q\"\n").unwrap();
+    let mut s = Session::browse(&["--keymap", file.to_str().unwrap()]);
+    assert_eq!(s.ended(), 1);
+    let text = s.text().replace('\n', "");
+    assert!(text.contains("keys.toml:2: unknown action \"qiut\"; did you mean \"quit\"?"), "{text}");
+    assert!(!s.screen.lock().unwrap().screen().alternate_screen());
+}
+
+#[test]
+fn case_93_a_panic_gives_the_terminal_back_and_says_so() {
+    let mut command = CommandBuilder::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "panics_on_screen", "--ignored", "--nocapture"]);
+    command.env("DASHCAM_TEST_PANIC", "1");
+    let mut s = Session::start(command, 40, 120);
+    assert_ne!(s.ended(), 0);
+    s.is_given_back();
+    assert!(s.text().contains("a bug, on purpose"), "{}", s.text());
+}
+
+/// Not a test by itself: what the one above runs on a terminal.
+#[test]
+#[ignore = "run by case_93 on a pseudo-terminal"]
+fn panics_on_screen() {
+    if std::env::var_os("DASHCAM_TEST_PANIC").is_none() {
+        return;
+    }
+    let mut terminal = dashcam::tui::terminal::Terminal::enter(true).unwrap();
+    terminal
+        .draw(|frame| {
+            frame.buffer_mut()[(0, 0)].set_char('x');
+        })
+        .unwrap();
+    panic!("a bug, on purpose");
+}
