@@ -26,6 +26,7 @@ struct Session {
 impl Session {
     fn start(mut command: CommandBuilder, rows: u16, cols: u16) -> Session {
         let pty = native_pty_system().openpty(PtySize { rows, cols, pixel_width: 0, pixel_height: 0 }).unwrap();
+        command.cwd("/");
         command.env("TERM", "xterm-256color");
         command.env("LC_ALL", "C.UTF-8");
         command.env("TZ", "UTC");
@@ -138,7 +139,7 @@ fn starts_walks_and_quits() {
     s.keys("\r");
     s.sees("run-queue latency");
     s.keys("x");
-    s.sees("P preemptor");
+    s.sees("meanwhile");
     s.keys("c");
     s.sees("chain: who released it");
     // A jump to a time outside says what there is.

@@ -5,6 +5,7 @@
 
 use ratatui::Frame;
 use ratatui::backend::CrosstermBackend;
+use ratatui::layout::Rect;
 use ratatui::crossterm::{cursor, event, execute, terminal};
 use std::io::{self, BufWriter, Stdout, Write};
 use std::sync::Once;
@@ -57,9 +58,11 @@ impl Terminal {
         execute_end(self.inner.backend_mut())
     }
 
-    /// The next draw writes every cell.
+    /// The next draw writes every cell. (ratatui's own `clear` asks the terminal where its cursor is, and the answer would go to
+    /// the thread that reads keys.)
     pub fn clear(&mut self) -> io::Result<()> {
-        self.inner.clear()
+        let (w, h) = terminal::size()?;
+        self.inner.resize(Rect::new(0, 0, w, h))
     }
 
     /// Puts text into the clipboard of the terminal's user (OSC 52).
@@ -76,7 +79,7 @@ impl Terminal {
         // ignored by an orphaned process group, which is what a login shell's `exec dashcam` is in.
         unsafe { libc::raise(libc::SIGSTOP) };
         enter(self.mouse)?;
-        self.inner.clear()
+        self.clear()
     }
 }
 

@@ -37,7 +37,7 @@ pub fn update(state: &mut State, msg: Msg) -> Vec<Effect> {
                 }
             }
         }
-        Msg::Answer(answer) => answers::take(state, *answer),
+        Msg::Answer(answer) => answers::take(state, *answer, &mut out),
         Msg::Done(done) => answers::done(state, done, &mut out),
         Msg::Terminate => out.push(Effect::Quit),
     }

@@ -136,6 +136,10 @@ fn draw_chain(state: &State, pen: &mut Pen<'_>, mut y: u16) {
         pen.say(1, y, w, "following the chain …", Tone::Dim);
         return;
     }
+    if state.timeline.chain.is_empty() {
+        pen.say(1, y, w, "chain: it did not wait here, so there is nothing to follow", Tone::Dim);
+        return;
+    }
     pen.say(1, y, w, "chain: who released it, and what they were waiting for", Tone::Title);
     y += 1;
     for link in &state.timeline.chain {

@@ -1,6 +1,6 @@
 //! Answers of the worker and the keeper, taken in.
 
-use super::{ask_store, lists};
+use super::{ask_chain, ask_events, ask_store, lists};
 use crate::sched::fold::Utid;
 use crate::sched::summary::TrackId;
 use crate::tui::answers::{Answer, Ask, Deed, Done, Reply, Slice, Tracks};
@@ -8,7 +8,7 @@ use crate::tui::labels::NewLabels;
 use crate::tui::state::{Effect, Popup, Screen, State};
 
 /// An answer came. What it says about words, clocks and the extent always counts; the data only while it is still wanted.
-pub fn take(state: &mut State, answer: Answer) {
+pub fn take(state: &mut State, answer: Answer, out: &mut Vec<Effect>) {
     learn(state, answer.labels);
     state.extent = answer.extent;
     state.clock = answer.clocks;
@@ -18,7 +18,7 @@ pub fn take(state: &mut State, answer: Answer) {
         take_main(state, answer.reply);
     } else if state.pick.open == Some(id) {
         state.pick.open = None;
-        take_pick(state, answer.reply);
+        take_pick(state, answer.reply, out);
     } else if state.chain.open == Some(id) {
         state.chain.open = None;
         match answer.reply {
@@ -109,9 +109,9 @@ fn select_track(state: &mut State, track: TrackId) {
     }
 }
 
-fn take_pick(state: &mut State, reply: Reply) {
+fn take_pick(state: &mut State, reply: Reply, out: &mut Vec<Effect>) {
     match reply {
-        Reply::Slice(Some(slice)) => show_slice(state, slice),
+        Reply::Slice(Some(slice)) => show_slice(state, slice, out),
         Reply::Slice(None) => {
             let what = match state.pick.asked {
                 Some(Ask::Search { forward: true, .. }) => "no hit after this",
@@ -129,7 +129,7 @@ fn take_pick(state: &mut State, reply: Reply) {
 }
 
 /// Selects a slice; the window follows when it lies outside, and the tracks when its own is not among them.
-fn show_slice(state: &mut State, slice: Box<Slice>) {
+fn show_slice(state: &mut State, slice: Box<Slice>, out: &mut Vec<Effect>) {
     let span = slice.detail.span;
     let window = state.timeline.cursor.window(state.extent.to);
     let end = span.end.unwrap_or(span.start);
@@ -147,9 +147,13 @@ fn show_slice(state: &mut State, slice: Box<Slice>) {
     }
     state.timeline.chain.clear();
     state.timeline.waited_on = None;
-    state.timeline.show_chain = false;
-    state.timeline.show_events = false;
     state.timeline.slice = Some(slice);
+    // What was opened for the last one is wanted for this one too.
+    if state.timeline.show_chain {
+        ask_chain(state, out);
+    } else if state.timeline.show_events {
+        ask_events(state, out);
+    }
 }
 
 /// The keeper did something.
