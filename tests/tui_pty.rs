@@ -129,7 +129,7 @@ fn process_state(pid: u32) -> char {
 #[test]
 fn starts_walks_and_quits() {
     let mut s = Session::browse(&[]);
-    s.sees("Threads");
+    s.sees("pt_loader:0");
     assert!(s.screen.lock().unwrap().screen().alternate_screen());
     s.keys("?");
     s.sees("keys and actions");

@@ -196,16 +196,13 @@ pub fn goto(state: &mut State, text: &str, out: &mut Vec<Effect>) {
         to_column(state, real, out);
         return;
     }
-    let Some(boot) = state.clock.to_boot(real).first().copied() else {
-        state.complain("the wall clock was set over that time: it never was");
-        return;
-    };
     let extent = state.extent;
-    if boot < extent.from || boot > extent.to {
+    let within = |boot: &u64| (extent.from..=extent.to).contains(boot);
+    let Some(boot) = state.clock.to_boot(real).into_iter().find(within) else {
         let (from, to) = (state.clock_text(extent.from, Digits::Seconds), state.clock_text(extent.to, Digits::Seconds));
         state.complain(format!("{text} is outside of what is here: {from} to {to}"));
         return;
-    }
+    };
     let screen = state.screen;
     let cursor = state.cursor_mut();
     cursor.center(boot);
