@@ -55,8 +55,8 @@ fn answered(screen: Screen, reply: Reply) -> State {
         .iter()
         .find_map(|e| if let Effect::Ask(q) = e { Some(q.id) } else { None })
         .expect("the screen asks something");
-    let threads = (1..=THREADS)
-        .map(|u| (u, ThreadLabel::new(u as i32, Some(1), format!("worker-{u}").as_bytes(), b"train.py")));
+    let threads =
+        (1..=THREADS).map(|u| (u, ThreadLabel::new(u as i32, Some(1), format!("worker-{u}").as_bytes(), b"train.py")));
     let names = (1..=THREADS).map(|u| (NameId(u), format!("worker-{u}").into()));
     let labels = NewLabels {
         reset: true,
@@ -72,7 +72,8 @@ fn answered(screen: Screen, reply: Reply) -> State {
 }
 
 fn overview() -> Overview {
-    let cell = |i: u32| OccupancyCell { busy: Some((i % 9) as f32 / 8.0), top: Some(i % 64), ..OccupancyCell::default() };
+    let cell =
+        |i: u32| OccupancyCell { busy: Some((i % 9) as f32 / 8.0), top: Some(i % 64), ..OccupancyCell::default() };
     let cpus = (0..CPUS)
         .map(|cpu| CpuRow {
             cpu,
@@ -102,7 +103,12 @@ fn thread(utid: u32) -> ThreadRow {
         members: 1,
         now: ThreadNow::Blocked(TaskState::SLEEPING),
         cpu: Some(utid % CPUS),
-        times: StateTimes { running: n * 100_000, runnable: n * 1000, sleeping: 10_000_000_000, ..StateTimes::default() },
+        times: StateTimes {
+            running: n * 100_000,
+            runnable: n * 1000,
+            sleeping: 10_000_000_000,
+            ..StateTimes::default()
+        },
         bar: Vec::new(),
         latency: LatencyStats { count: n, p50: n, p95: n, p99: n * 10, max: n * 100, ..LatencyStats::default() },
         voluntary: n,

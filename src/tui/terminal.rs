@@ -5,8 +5,8 @@
 
 use ratatui::Frame;
 use ratatui::backend::CrosstermBackend;
-use ratatui::layout::Rect;
 use ratatui::crossterm::{cursor, event, execute, terminal};
+use ratatui::layout::Rect;
 use std::io::{self, BufWriter, Stdout, Write};
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
