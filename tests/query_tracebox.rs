@@ -12,7 +12,7 @@ use dashcam::perfetto::decode::Decoder;
 use dashcam::perfetto::decode::stream::decode_stream;
 use dashcam::query::facts::Facts;
 use dashcam::query::output::{Format, printer};
-use dashcam::query::{Builder, Columns, Engine};
+use dashcam::query::{Builder, Columns, Engine, Keep};
 use dashcam::sched::fold::{Consumer, Folding};
 use dashcam::sched::order::TimeOrder;
 
@@ -20,9 +20,9 @@ fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/perfetto").join(name)
 }
 
-fn load(events: bool) -> Columns {
+fn load(keep: Keep) -> Columns {
     let mut names = NameTable::new();
-    let mut folding = Folding::new(Builder::new(events));
+    let mut folding = Folding::new(Builder::new(keep));
     let mut order = TimeOrder::default();
     let file = File::open(fixture("training-like.pftrace.zst")).unwrap();
     decode_stream(file, &mut Decoder::new(), &mut names, &mut |item| order.push(item, &mut |i| folding.item(i)))
@@ -34,7 +34,7 @@ fn load(events: bool) -> Columns {
 }
 
 fn engine() -> Engine {
-    Engine::open(Arc::new(load(false))).unwrap()
+    Engine::open(Arc::new(load(Keep::Nothing))).unwrap()
 }
 
 /// What the real query path prints as CSV.

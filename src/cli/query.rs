@@ -9,6 +9,7 @@ use anyhow::Context;
 
 use super::reading::{Source, Stop};
 use super::{Globals, failed, query_shell, usage};
+use crate::query::Keep;
 use crate::query::engine::{Engine, wants_events};
 use crate::query::output::{Format, printer};
 
@@ -46,8 +47,8 @@ pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
     let (script, paths) = script_and_paths(args)?;
     let stop = Stop::on_interrupt()?;
     let source = Source::find(&paths, &args.window, globals)?;
-    let events = script.as_deref().is_none_or(wants_events);
-    let loaded = source.load(&args.window, events, &stop)?;
+    let keep = if script.as_deref().is_none_or(wants_events) { Keep::Everything } else { Keep::Nothing };
+    let loaded = source.load(&args.window, keep, &stop)?;
     let mut engine = Engine::open(Arc::new(loaded.columns))?;
     let flag = stop.clone();
     engine.on_progress(10_000, move || flag.asked());

@@ -12,6 +12,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::{Globals, WindowArgs, failed, paths_or_store, usage};
 use crate::feed::{self, Progress, Survey};
+use crate::query::Keep;
 use crate::query::load::{Loaded, Request, load};
 use crate::sched::summary::Window;
 use crate::time::{self, ClockMap, Reference, Zone};
@@ -43,8 +44,8 @@ impl Source {
     }
 
     /// Loads it into columns, telling what was unreadable on stderr.
-    pub fn load(&self, words: &WindowArgs, events: bool, stop: &Stop) -> anyhow::Result<Loaded> {
-        let request = Request { paths: self.paths.clone(), window: self.window, events };
+    pub fn load(&self, words: &WindowArgs, keep: Keep, stop: &Stop) -> anyhow::Result<Loaded> {
+        let request = Request { paths: self.paths.clone(), window: self.window, keep };
         let mut bar = Bar::new("reading");
         let mut loaded = load(&request, &self.survey, &mut |p| bar.tick(p, stop))?;
         bar.finish();

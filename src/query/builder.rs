@@ -14,6 +14,18 @@ use crate::sched::fields::SOFTIRQS;
 use crate::sched::fold::{Interval, Sink, Utid};
 use crate::sched::summary::Window;
 
+/// Which raw events are kept beside what is folded from them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Keep {
+    /// None.
+    #[default]
+    Nothing,
+    /// Block requests.
+    Block,
+    /// All, for `ftrace_event` and `args`.
+    Everything,
+}
+
 /// Fills [`Columns`]: hand it to the feed as the fold's sink.
 #[derive(Debug)]
 pub struct Builder {
@@ -26,7 +38,7 @@ pub struct Builder {
     ran: Vec<bool>,
     /// Tids whose name was told other than by a wake-up.
     told: FxHashSet<Tid>,
-    keep_events: bool,
+    keep: Keep,
     span: Option<Window>,
     metadata: Vec<(NameId, NameId)>,
     system: Vec<SystemFact>,
@@ -45,8 +57,8 @@ enum Pending {
 }
 
 impl Builder {
-    /// An empty builder. `keep_events`: also keep every raw event, for `ftrace_event` and `args` (80 bytes each).
-    pub fn new(keep_events: bool) -> Self {
+    /// An empty builder that also keeps raw events as `keep` says (80 bytes each).
+    pub fn new(keep: Keep) -> Self {
         Builder {
             columns: Columns::default(),
             track_ids: FxHashMap::default(),
@@ -55,7 +67,7 @@ impl Builder {
             pending: Vec::new(),
             ran: Vec::new(),
             told: FxHashSet::default(),
-            keep_events,
+            keep,
             span: None,
             metadata: Vec::new(),
             system: Vec::new(),
@@ -277,7 +289,12 @@ impl Sink for Builder {
             }
             _ => {}
         }
-        if self.keep_events {
+        let kept = match self.keep {
+            Keep::Nothing => false,
+            Keep::Block => matches!(event.kind, EventKind::Block(_)),
+            Keep::Everything => true,
+        };
+        if kept {
             self.columns.events.push((*event, emitter));
         }
     }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::builder::Builder;
+use super::builder::{Builder, Keep};
 use super::columns::Columns;
 use super::facts::{Facts, Segment};
 use crate::feed::{self, FeedError, OnProgress, Survey};
@@ -18,8 +18,8 @@ pub struct Request {
     pub paths: Vec<PathBuf>,
     /// The time asked for; `None`: all.
     pub window: Option<Window>,
-    /// Keep raw events too (see [`super::engine::wants_events`]).
-    pub events: bool,
+    /// Which raw events to keep (see [`super::engine::wants_events`]).
+    pub keep: Keep,
 }
 
 /// Columns, and what went wrong without ending it.
@@ -42,7 +42,7 @@ pub struct Loaded {
 /// # Errors
 /// Nothing is there, or it cannot be opened. Damage inside files is told in the result instead.
 pub fn load(request: &Request, survey: &Survey, progress: OnProgress<'_>) -> Result<Loaded, FeedError> {
-    let mut folding = Folding::new(Builder::new(request.events));
+    let mut folding = Folding::new(Builder::new(request.keep));
     let loaded = feed::load(&request.paths, request.window, &mut folding, progress)?;
     let mut names = loaded.names;
     let mut facts = Facts::of_lives(folding.folder.threads(), &mut names);

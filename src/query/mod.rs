@@ -21,9 +21,11 @@ pub mod postings;
 mod span_join;
 mod table_function;
 pub mod tables;
+#[cfg(test)]
+pub mod testing;
 pub mod vtab;
 
-pub use builder::Builder;
+pub use builder::{Builder, Keep};
 pub use columns::Columns;
 pub use engine::Engine;
 pub use error::QueryError;

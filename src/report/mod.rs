@@ -1,3 +1,79 @@
 //! Ready answers in plain words and numbers.
+//!
+//! Each answer is a list of plain rows computed from the columns of a loaded window, and a [`table::Table`] made of
+//! them for text, Markdown and JSON. States and waits mean what `sched::fold` says; nothing is measured
+//! again here. What was cut by a loss is never counted as if it had been seen whole.
 
+pub mod blocked;
+pub mod check;
+pub mod cpu;
+pub mod io;
+pub mod latency;
+pub mod pick;
+pub mod preempt;
+pub mod states;
+pub mod summary;
+pub mod table;
+pub mod wakes;
 pub mod words;
+
+use crate::query::Columns;
+use pick::Picked;
+use table::Table;
+
+/// Which answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// How busy each CPU was, and with what.
+    Cpu,
+    /// How long threads were ready before they ran.
+    Latency,
+    /// Where the time of each thread went.
+    States,
+    /// What threads were blocked in, and for how long.
+    Blocked,
+    /// Who pushed whom off the CPU.
+    Preempt,
+    /// Who woke whom.
+    Wakes,
+    /// How long block requests took.
+    Io,
+    /// One page for a ticket.
+    Summary,
+}
+
+impl Kind {
+    /// All of them with the word each is asked for by.
+    pub const ALL: [(&'static str, Kind); 8] = [
+        ("cpu", Kind::Cpu),
+        ("latency", Kind::Latency),
+        ("states", Kind::States),
+        ("blocked", Kind::Blocked),
+        ("preempt", Kind::Preempt),
+        ("wakes", Kind::Wakes),
+        ("io", Kind::Io),
+        ("summary", Kind::Summary),
+    ];
+
+    /// The one that `word` asks for.
+    pub fn of(word: &str) -> Option<Kind> {
+        Kind::ALL.iter().find(|(w, _)| *w == word).map(|(_, kind)| *kind)
+    }
+}
+
+/// Computes an answer; `rows` is how many rows a table has at most.
+pub fn make(kind: Kind, columns: &Columns, picked: &Picked, rows: usize) -> Vec<Table> {
+    match kind {
+        Kind::Cpu => vec![cpu::table(&cpu::rows(columns, picked), columns)],
+        Kind::Latency => latency::tables(columns, picked, rows),
+        Kind::States => vec![states::table(&states::rows(columns, picked), columns, rows)],
+        Kind::Blocked => blocked::tables(columns, picked, rows),
+        Kind::Preempt => vec![preempt::table(&preempt::rows(columns, picked), columns, rows)],
+        Kind::Wakes => vec![wakes::table(&wakes::rows(columns, picked), columns, rows)],
+        Kind::Io => vec![io::table(&io::rows(columns, picked), rows)],
+        Kind::Summary => summary::tables(columns, picked, rows.min(8)),
+    }
+}
+
+#[cfg(test)]
+mod tests;
