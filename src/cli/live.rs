@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::{Globals, error_line, screen};
+use super::{Globals, SourceArg, error_line, screen};
 use crate::names::printable;
 use crate::recorder::control::{self, AskError, Reply, Request};
 use crate::recorder::places::Places;
@@ -29,6 +29,9 @@ pub struct Args {
     /// Keymap file or the name of a shipped one (default, vim)
     #[arg(long, value_name = "NAME|FILE")]
     pub keymap: Option<String>,
+    /// Where scheduling comes from.
+    #[command(flatten)]
+    pub source: SourceArg,
 }
 
 /// Runs the command.
@@ -37,7 +40,8 @@ pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
     let places = globals.places()?;
     let span = config.live.window.nanos();
     let start = screen::start(&config, args.keymap.as_deref(), Cursor::live(span), true, Screen::Overview)?;
-    let settings = globals.settings()?;
+    let mut settings = globals.settings()?;
+    args.source.apply(&mut settings);
     let snapshot_last = u64::try_from(settings.snapshot_last.as_nanos()).unwrap_or(u64::MAX);
     let level = settings.store.level;
     let embedded = match control::ask(&places.socket(), &Request::Status {}, STATUS) {
@@ -136,6 +140,7 @@ fn told(base: RecorderView, status: &Status) -> RecorderView {
         keeps: (status.kept.forecast_s.max(0.0) * 1e9) as u64,
         bytes: (status.kept.bytes, status.kept.max_bytes),
         own_cpu: Some(status.own_cpu),
+        sampled_hz: status.sampled_hz,
         warnings: status.warnings.iter().map(|w| printable(w.as_bytes()).into()).collect(),
         ..base
     }

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use nix::unistd::{ForkResult, dup2_stderr, dup2_stdin, dup2_stdout, fork, pipe, setsid};
 
-use super::{Globals, duration, failed};
+use super::{Globals, SourceArg, duration, failed};
 use crate::recorder::places::Places;
 use crate::recorder::run::{Recorder, Serve};
 use crate::recorder::signals::{self, Signals};
@@ -23,6 +23,9 @@ pub struct Args {
     /// Stop by itself after this long, e.g. 20s
     #[arg(long = "for", value_name = "DURATION")]
     pub duration: Option<String>,
+    /// Where scheduling comes from.
+    #[command(flatten)]
+    pub source: SourceArg,
 }
 
 /// Runs the command.
@@ -44,12 +47,18 @@ fn record(args: &Args, globals: &Globals, places: Places, ready: &mut dyn FnMut(
     signals::catch_stop();
     let signals = Signals::new().context("cannot wait for signals")?;
     let length = args.duration.as_deref().map(duration).transpose()?;
-    let recorder = Recorder::start(globals.settings()?, places)?;
+    let source = args.source;
+    let told = move |globals: &Globals| {
+        let mut settings = globals.settings()?;
+        source.apply(&mut settings);
+        Ok(settings)
+    };
+    let recorder = Recorder::start(told(globals)?, places)?;
     // Without a service manager this does nothing.
     let _ = sd_notify::notify(false, &[sd_notify::NotifyState::Ready]);
     ready();
     let again = globals.clone();
-    let reload = Box::new(move || again.settings().map_err(|e| super::error_line(&e)));
+    let reload = Box::new(move || told(&again).map_err(|e: anyhow::Error| super::error_line(&e)));
     let serve = Serve { signals: Some(&signals), duration: length, reload: Some(reload), ..Serve::default() };
     recorder.serve(serve)?;
     let _ = sd_notify::notify(false, &[sd_notify::NotifyState::Stopping]);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::config::{self, Config};
 use crate::recorder::places::{Places, default_config};
-use crate::recorder::settings::Settings;
+use crate::recorder::settings::{Settings, Source};
 use crate::units::Span;
 
 /// Flags that every command takes.
@@ -24,6 +24,31 @@ pub struct Globals {
     /// Name of the tracefs instance to record with.
     #[arg(long, global = true, value_name = "NAME", hide = true)]
     pub instance: Option<String>,
+}
+
+/// Where scheduling comes from: of the two commands that record.
+#[derive(Debug, Clone, Copy, Default, clap::Args)]
+pub struct SourceArg {
+    /// Where scheduling comes from: ftrace (every event; needs root), proc (samples /proc; any user), or auto: ftrace if it
+    /// can be had [default: of the configuration, auto]
+    #[arg(long, value_name = "auto|ftrace|proc", value_parser = source)]
+    pub source: Option<Source>,
+}
+
+impl SourceArg {
+    /// Lays the flag over the settings.
+    pub fn apply(self, settings: &mut Settings) {
+        settings.capture.source = self.source.unwrap_or(settings.capture.source);
+    }
+}
+
+fn source(text: &str) -> Result<Source, String> {
+    match text {
+        "auto" => Ok(Source::Auto),
+        "ftrace" => Ok(Source::Ftrace),
+        "proc" => Ok(Source::Proc),
+        _ => Err("use auto, ftrace or proc".into()),
+    }
 }
 
 impl Globals {

@@ -36,8 +36,9 @@ pub fn line(s: &Status) -> String {
         Some(seg) => format!("REC {}/{}", whole_seconds(s.now, seg.from), whole_seconds(seg.until, seg.from)),
         None => "NOT WRITING".into(),
     };
+    let rate = if s.sampled_hz.is_some() { "states/s" } else { "ev/s" };
     let mut line = format!(
-        "{place}  {} ev/s  {}  keeps {} · {} of {}  self {}",
+        "{place}  {} {rate}  {}  keeps {} · {} of {}  self {}",
         show::count(s.events_per_s as u64),
         loss(s),
         reach(s),
@@ -69,12 +70,19 @@ fn loss(s: &Status) -> String {
     }
 }
 
+fn capture(s: &Status) -> String {
+    match s.sampled_hz {
+        Some(_) => format!("{}: wakers, preemptors and exact waits are not known", s.source),
+        None => format!("{}, instance {}, clock {}, {} KiB per CPU", s.source, s.instance, s.clock, s.buffer_kb),
+    }
+}
+
 fn page(s: &Status) -> String {
     let mut rows: Vec<(&str, String)> = vec![
         ("recorder", format!("pid {}, dashcam {}", s.pid, s.version)),
         ("store", s.store.display().to_string()),
         ("running for", show::span_words(s.now.saturating_sub(s.started))),
-        ("capture", format!("instance {}, clock {}, {} KiB per CPU", s.instance, s.clock, s.buffer_kb)),
+        ("capture", capture(s)),
     ];
     rows.push(match &s.segment {
         Some(seg) => {
@@ -83,7 +91,8 @@ fn page(s: &Status) -> String {
         }
         None => ("segment", "none: not writing".into()),
     });
-    rows.push(("events", format!("{}, {} a second", show::grouped(s.events), show::count(s.events_per_s as u64))));
+    let what = if s.sampled_hz.is_some() { "states" } else { "events" };
+    rows.push((what, format!("{}, {} a second", show::grouped(s.events), show::count(s.events_per_s as u64))));
     rows.push(("loss", loss(s)));
     for l in &s.lost {
         let unknown = if l.unknown { " and an unknown number" } else { "" };

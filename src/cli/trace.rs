@@ -12,6 +12,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::{Globals, duration, failed, usage};
 use crate::recorder::places::Places;
 use crate::recorder::run::{Recorder, Serve};
+use crate::recorder::settings::Source;
 use crate::recorder::signals::{self, Signals};
 use crate::units::{Bytes, show};
 
@@ -46,6 +47,10 @@ pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
     }
     if globals.instance.is_none() {
         settings.capture.instance = format!("dashcam-trace-{}", std::process::id());
+    }
+    // Looks at /proc are no trace: they must be asked for.
+    if settings.capture.source == Source::Auto {
+        settings.capture.source = Source::Ftrace;
     }
     settings.store.segment = Duration::ZERO;
     settings.triggers.clear();

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::schema::{BlockedStacks, Config, Limit, Trigger};
+use super::schema::{BlockedStacks, CaptureSource, Config, Limit, Trigger};
 use crate::kernel::{doctor, instance};
 use crate::recorder::settings;
 
@@ -11,6 +11,11 @@ impl Config {
     pub fn recorder(&self) -> settings::Settings {
         settings::Settings {
             capture: settings::Capture {
+                source: match self.capture.source {
+                    CaptureSource::Auto => settings::Source::Auto,
+                    CaptureSource::Ftrace => settings::Source::Ftrace,
+                    CaptureSource::Proc => settings::Source::Proc,
+                },
                 instance: self.capture.instance.clone(),
                 tracefs: None,
                 events: self.capture.events.clone(),

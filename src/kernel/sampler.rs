@@ -51,6 +51,17 @@ pub struct ThreadSample {
     pub wchan: Vec<u8>,
     /// First seen in this round.
     pub new: bool,
+    /// What it is called, if that is news.
+    pub named: Option<Named>,
+}
+
+/// What a thread is called, and which life of its id it is.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Named {
+    /// As trace events have it: at most 15 bytes.
+    pub name: Vec<u8>,
+    /// Start on CLOCK_BOOTTIME, ns, exact to a clock tick.
+    pub start: u64,
 }
 
 /// One CPU in one round, exact to a clock tick (10 ms): a hint beside the threads' sums, not a measure of its own.
@@ -89,6 +100,7 @@ struct Known {
     /// Kept open while there is room in RLIMIT_NOFILE.
     file: Option<File>,
     sums: Schedstat,
+    name: Vec<u8>,
     state: u8,
     quiet: u32,
     /// Waiting already told of while the kernel had not yet booked it.
@@ -255,7 +267,13 @@ impl Sampler {
         let changed = known.state != stat.state;
         known.state = stat.state;
         known.quiet = if moved || stat.state == b'R' { 0 } else { known.quiet.saturating_add(1) };
-        if !moved && !changed && wait_ns == 0 {
+        let name = stat.event_name();
+        let named = (new || known.name != name)
+            .then(|| Named { name: name.to_vec(), start: self.proc.ticks_ns(stat.start_ticks) });
+        if let Some(named) = &named {
+            known.name.clone_from(&named.name);
+        }
+        if !moved && !changed && wait_ns == 0 && named.is_none() {
             return Ok(None);
         }
         let wchan = if stat.state == b'D' { self.proc.wchan(known.pid, tid).unwrap_or_default() } else { Vec::new() };
@@ -269,6 +287,7 @@ impl Sampler {
             wait_ns,
             wchan,
             new,
+            named,
         }))
     }
 

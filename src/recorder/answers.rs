@@ -32,7 +32,7 @@ impl Recorder {
         let now = clock::boot_now();
         let live = self.live.lock();
         let mut warnings: Vec<String> = live.problem.iter().map(|p| format!("not writing: {p}")).collect();
-        warnings.extend(self.instance.notes().iter().map(ToString::to_string));
+        warnings.extend(self.origin.warnings(live.sampled_hz));
         if live.damaged > 0 {
             warnings.push(format!("{} ring-buffer pages could not be read to their end", live.damaged));
         }
@@ -48,8 +48,10 @@ impl Recorder {
             pid: std::process::id(),
             version: self.world.version.clone(),
             store: self.places.store.clone(),
-            instance: self.instance.name().to_owned(),
-            clock: self.instance.clock().name().to_owned(),
+            source: self.origin.describe(live.sampled_hz),
+            sampled_hz: live.sampled_hz,
+            instance: self.origin.instance_name().to_owned(),
+            clock: self.origin.clock().to_owned(),
             now,
             started: self.started,
             segment: live.segment.clone(),
@@ -115,6 +117,7 @@ impl Recorder {
             clocks: clock::snapshot(),
             stats: &[],
             own: self.own.get().unwrap_or(&empty),
+            sampled_hz: self.live.lock().sampled_hz,
             // What the CPUs did then stands at the begin of the first frame that is copied.
             tracker: None,
         };

@@ -26,7 +26,7 @@ const STEP: u64 = 1_000_000;
 /// A frame of packets is closed at this size.
 const FRAME_BYTES: usize = 256 << 10;
 /// Bytes of a thread name in the kernel (TASK_COMM_LEN).
-const NAME: usize = 16;
+pub(super) const NAME: usize = 16;
 
 /// One sub-buffer as read from the kernel.
 #[derive(Debug)]
@@ -49,6 +49,8 @@ pub enum Hint {
     Renamed { ts: u64, tid: Tid, comm: [u8; NAME] },
     /// `tid` runs another program; `old_tid` differs when a non-leader did it.
     Exec { ts: u64, tid: Tid, old_tid: Tid },
+    /// A look at procfs met `tid` for the first time, or under a new name; `start` tells one life from the next.
+    Seen { ts: u64, tid: Tid, pid: Tid, start: u64, comm: [u8; NAME] },
     /// `tid` has ended.
     Gone { ts: u64, tid: Tid },
 }
@@ -468,7 +470,7 @@ fn full<'r>(s: &super::plan::SwitchRecord<'r>) -> FullSwitch<'r> {
 }
 
 /// At most 15 bytes and a NUL, as the kernel keeps names.
-fn name(text: &[u8]) -> [u8; NAME] {
+pub(super) fn name(text: &[u8]) -> [u8; NAME] {
     let mut out = [0; NAME];
     let len = text.len().min(NAME - 1);
     out[..len].copy_from_slice(&text[..len]);

@@ -38,6 +38,8 @@ pub struct Moment<'a> {
     pub stats: &'a [(u32, CpuStats)],
     /// Threads of the recorder.
     pub own: &'a [Tid],
+    /// Looks at procfs per second, where there are no events.
+    pub sampled_hz: Option<u32>,
     /// What CPUs and threads are doing; `None`: copied frames tell.
     pub tracker: Option<&'a Tracker>,
 }
@@ -57,6 +59,9 @@ impl World {
         let pairs: Vec<(&str, &[u8])> = self.metadata.iter().map(|(k, v)| (k.as_str(), v.as_bytes())).collect();
         packets::metadata(&pairs, out);
         packets::own_threads(moment.own, out);
+        if let Some(hz) = moment.sampled_hz {
+            packets::sampled(hz, out);
+        }
         if !moment.stats.is_empty() {
             packets::ftrace_stats(Phase::Start, &counters(moment.stats), out);
         }
@@ -156,7 +161,7 @@ mod tests {
             ..World::default()
         };
         let clocks = ClockSnapshot { boot: 5000, mono: 4000, real: 9000, tai: 9037, zone_offset_minutes: Some(60) };
-        let moment = Moment { start: 4990, clocks, stats: &[], own: &[42], tracker: None };
+        let moment = Moment { start: 4990, clocks, stats: &[], own: &[42], sampled_hz: Some(20), tracker: None };
         let mut out = Vec::new();
         world.head(&moment, &Names::default(), &mut out);
         let (mut table, mut items) = (NameTable::new(), Vec::new());
@@ -167,6 +172,7 @@ mod tests {
         );
         assert!(items.iter().any(|i| matches!(i, Item::System(s) if table.text(s.release) == "6.18.44")));
         assert!(items.iter().any(|i| matches!(i, Item::OwnThread { tid: 42 })));
+        assert!(items.contains(&Item::Sampled { hz: 20 }));
     }
 
     #[test]

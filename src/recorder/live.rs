@@ -21,6 +21,8 @@ pub struct Live {
 pub struct Numbers {
     /// Events written since the beginning.
     pub events: u64,
+    /// Looks at procfs per second; `None`: events are recorded.
+    pub sampled_hz: Option<u32>,
     /// Loss by CPU since the beginning.
     pub lost: BTreeMap<u32, CpuLoss>,
     /// Records that belong to no event asked for.
@@ -41,6 +43,8 @@ pub struct Numbers {
     pub problem: Option<String>,
     /// Encoded events that could not be written; to be told as loss.
     pub dropped: Vec<Dropped>,
+    /// Frames without events could not be written from the first instant up to the second.
+    pub hole: Option<(u64, u64)>,
     /// What is kept at most, and the share of the file system that stays free (0..=1).
     pub limits: (Limits, f64),
     /// No segment is open: the next frame must be a head.

@@ -6,28 +6,29 @@ use std::path::Path;
 use nix::sys::utsname::uname;
 
 use super::head::World;
+use super::origin::Origin;
 use super::settings::{self, Settings};
 use crate::kernel::counters;
-use crate::kernel::instance::Instance;
 use crate::kernel::topology::Topology;
 use crate::perfetto::encode::packets::System;
 use crate::store::footer::BootId;
 
 /// The host, its CPUs, and what is recorded of it.
-pub fn world(settings: &Settings, instance: &Instance) -> World {
+pub(super) fn world(settings: &Settings, origin: &Origin) -> World {
     let topology = Topology::read(Path::new("/sys")).map(|t| t.facts()).unwrap_or_default();
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let mut metadata = vec![
-        ("dashcam.clock".to_owned(), instance.clock().name().to_owned()),
-        ("dashcam.instance".to_owned(), instance.name().to_owned()),
+        ("dashcam.source".to_owned(), origin.word().to_owned()),
+        ("dashcam.clock".to_owned(), origin.clock().to_owned()),
+        ("dashcam.instance".to_owned(), origin.instance_name().to_owned()),
         ("dashcam.settings".to_owned(), format!("{settings:?}")),
     ];
-    metadata.extend(instance.notes().iter().map(|n| ("dashcam.note".to_owned(), n.to_string())));
+    metadata.extend(origin.notes().into_iter().map(|n| ("dashcam.note".to_owned(), n)));
     World {
         system: system(topology.len()),
         topology,
         model: cpu_model(),
-        events: instance.events().iter().map(|e| e.path()).collect(),
+        events: origin.events(),
         boot: BootId::parse(&boot),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         metadata,

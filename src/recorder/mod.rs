@@ -1,6 +1,7 @@
 //! The recorder: kernel to disk, and nothing else.
 //!
-//! `run` starts and ends a recording; `pipeline` is the capture path (ring-buffer pages in, segment frames out);
+//! `run` starts and ends a recording; `pipeline` is the capture path (ring-buffer pages, or
+//! looks at procfs, in; segment frames out);
 //! `control` answers requests on a socket; [`signals`] takes signals over; [`places`] says where everything is. The
 //! recorder never draws, never decodes what it wrote, and never waits for anybody who asks it something.
 
@@ -8,6 +9,7 @@ mod answers;
 pub mod blocked;
 pub mod clock;
 pub mod control;
+pub mod encode;
 pub mod encoder;
 pub mod facts;
 pub mod gauge;
@@ -15,12 +17,16 @@ pub mod head;
 pub mod live;
 pub mod machine;
 pub mod names;
+mod origin;
 pub mod pipeline;
 pub mod places;
 pub mod plan;
 pub mod reader;
 pub mod run;
+pub mod sample_encoder;
+pub mod sampling;
 pub mod settings;
+mod setup;
 pub mod signals;
 pub mod snapshots;
 pub mod status;

@@ -53,7 +53,23 @@ impl Names {
                 }
                 self.read_later(tid, ts + EXEC_DELAY);
             }
+            Hint::Seen { ts, tid, pid, start, comm } => self.seen(ts, (pid, tid), start, text(&comm)),
             Hint::Gone { ts, tid } => self.gone(ts, tid),
+        }
+    }
+
+    fn seen(&mut self, ts: u64, (pid, tid): (Tid, Tid), start: u64, name: &[u8]) {
+        let thread = Thread { tid, pid, name: name.to_vec(), start: Some(start) };
+        if self.threads.get(&tid) == Some(&thread) {
+            return;
+        }
+        if self.threads.get(&tid).is_some_and(|t| t.pid != pid || t.start != thread.start) {
+            self.gone(ts, tid);
+        }
+        self.threads.insert(tid, thread);
+        // A leader with a new name has mostly done an exec.
+        if tid == pid || !self.processes.contains_key(&pid) {
+            self.read_later(pid, ts + EXEC_DELAY);
         }
     }
 

@@ -1,4 +1,5 @@
-//! The capture path: reader → encoder and compressor → writer, over bounded channels.
+//! The capture path: reader → encoder and compressor → writer, over bounded channels. Reader and encoder are a pair: of
+//! ring buffers, or of procfs.
 //!
 //! This module has the encoder's thread, which decides where frames and segments end, and puts the threads together.
 //! The encoder itself ([`super::encoder`]) knows neither thread nor file.
@@ -12,11 +13,11 @@ use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use super::clock;
-use super::encoder::Encoder;
+use super::encode::Encode;
 use super::facts::Facts;
 use super::head::{Moment, World};
 use super::live::Live;
-use super::reader::{Batch, Command, CycleEnd, ReaderParts, ReaderThread, Source};
+use super::reader::{Batch, Command, CycleEnd, ReaderParts};
 use super::writer::{Frame, KeeperThread, ToWriter, WriterThread};
 use crate::kernel::stats::CpuStats;
 use crate::perfetto::encode::packets;
@@ -31,12 +32,23 @@ const BATCHES: usize = 8;
 /// Frames that may wait for the writer, each about 100 KiB compressed.
 const FRAMES: usize = 32;
 
+/// The thread that reads: it makes batches until it is told to stop.
+pub trait Produce: Send + 'static {
+    /// To be added to times of what it reads to get the boot clock.
+    fn offset(&self) -> i64 {
+        0
+    }
+
+    /// Works until told to stop, or until the encoder is gone.
+    fn run(self);
+}
+
 /// What the encoder's thread works with.
-pub struct EncoderThread {
+pub struct EncoderThread<E: Encode> {
     /// The encoder.
-    pub encoder: Encoder,
+    pub encoder: E,
     /// From the reader.
-    pub batches: Receiver<Batch>,
+    pub batches: Receiver<Batch<E::Input>>,
     /// Emptied buffers back to the reader.
     pub free: Sender<Vec<Vec<u8>>>,
     /// To the writer.
@@ -62,8 +74,8 @@ struct Begun {
     clocks: ClockSnapshot,
 }
 
-struct Working {
-    parts: EncoderThread,
+struct Working<E: Encode> {
+    parts: EncoderThread<E>,
     begun: Option<Begun>,
     reached: u64,
     raw: Vec<u8>,
@@ -72,7 +84,7 @@ struct Working {
     gaps: Vec<Window>,
 }
 
-impl EncoderThread {
+impl<E: Encode> EncoderThread<E> {
     /// Works until the reader is gone; `from`: where the first segment begins.
     pub fn run(self, from: &ClockSnapshot, stats: Vec<(u32, CpuStats)>) {
         let batches = self.batches.clone();
@@ -94,14 +106,14 @@ impl EncoderThread {
 }
 
 /// `None` everywhere: the writer is gone, there is nothing left to do.
-impl Working {
-    fn batch(&mut self, batch: Batch, began: &ClockSnapshot) -> Option<()> {
+impl<E: Encode> Working<E> {
+    fn batch(&mut self, batch: Batch<E::Input>, began: &ClockSnapshot) -> Option<()> {
         if self.begun.is_none() {
             // What the first scan found so far stands in the head.
             self.parts.packets.try_iter().for_each(drop);
             self.begin(began.boot, *began)?;
         }
-        batch.pages.into_iter().for_each(|page| self.parts.encoder.add_page(page));
+        batch.inputs.into_iter().for_each(|input| self.parts.encoder.add(input));
         while self.reached < batch.limit {
             self.reached = self.parts.encoder.run(self.reached, batch.limit);
             if self.reached < batch.limit {
@@ -129,7 +141,7 @@ impl Working {
             packets::cpu_online(self.reached, cpu, online, encoder.packets());
         }
         if let Some((from, to)) = end.gap {
-            packets::gap(from, to, encoder.packets());
+            encoder.gap(from, to);
             packets::clocks(&clock::snapshot(), encoder.packets());
             self.gaps.push(Window { from, to });
         }
@@ -139,12 +151,17 @@ impl Working {
         for (cpu, stats) in &end.stats {
             encoder.rest_of_loss(*cpu, stats, self.reached);
         }
-        let (dropped, reopen) = {
+        let (dropped, reopen, hole) = {
             let mut live = self.parts.live.lock();
-            (std::mem::take(&mut live.dropped), std::mem::take(&mut live.reopen))
+            (std::mem::take(&mut live.dropped), std::mem::take(&mut live.reopen), live.hole.take())
         };
         for d in dropped {
             encoder.lost_after_all(d.cpu, d.span.0, d.span.1, d.count);
+        }
+        // Of ring buffers the counted loss says it all.
+        if let Some((from, to)) = hole.filter(|_| encoder.sampled_hz().is_some()) {
+            encoder.gap(from, to);
+            self.gaps.push(Window { from, to });
         }
         self.close_frame()?;
         if !end.stats.is_empty() {
@@ -161,8 +178,10 @@ impl Working {
                 Command::Flush(reply) => {
                     let begun = self.begun?;
                     let clocks = clock::snapshot();
-                    let summary = self.parts.encoder.tracker.summary(self.reached);
-                    let totals = self.parts.world.totals(&begun.clocks, begun.from, &clocks, self.reached, &summary);
+                    let summary = self.parts.encoder.tracker().summary(self.reached);
+                    let mut totals =
+                        self.parts.world.totals(&begun.clocks, begun.from, &clocks, self.reached, &summary);
+                    totals.sampled_hz = self.parts.encoder.sampled_hz();
                     self.parts.frames.send(ToWriter::Growing { totals: Box::new(totals), summary, reply }).ok()?;
                 }
                 Command::Rotate(reply) => done.push(reply),
@@ -176,7 +195,7 @@ impl Working {
             }
         } else if reopen {
             // The segment that could not be begun left nothing behind: its summary belongs to no file.
-            self.parts.encoder.tracker.take_summary(self.reached);
+            self.parts.encoder.tracker().take_summary(self.reached);
             self.begin(self.reached, clock::snapshot())?;
         }
         Some(())
@@ -190,7 +209,8 @@ impl Working {
             clocks,
             stats: &self.stats,
             own: parts.own.get().unwrap_or(&empty),
-            tracker: Some(&parts.encoder.tracker),
+            sampled_hz: parts.encoder.sampled_hz(),
+            tracker: Some(parts.encoder.tracker()),
         };
         let mut head = Vec::new();
         parts.world.head(&moment, &parts.facts.names(), &mut head);
@@ -206,7 +226,7 @@ impl Working {
     /// Every frame begins with who runs where, so that reading can begin at any frame.
     fn begin_frame(&mut self) {
         let mut cpus = Vec::new();
-        self.parts.encoder.tracker.cpus_now(&mut cpus);
+        self.parts.encoder.tracker().cpus_now(&mut cpus);
         if !cpus.is_empty() {
             packets::state(self.reached, &cpus, &[], self.parts.encoder.packets());
         }
@@ -220,9 +240,10 @@ impl Working {
         {
             let mut live = parts.live.lock();
             (live.events, live.unknown, live.damaged) = (counts.events, counts.unknown, counts.damaged);
+            live.sampled_hz = parts.encoder.sampled_hz();
             live.lose(&losses);
         }
-        let recent = parts.encoder.tracker.take_recent();
+        let recent = parts.encoder.tracker().take_recent();
         parts.facts.recent.add(&recent);
         let room = MAX_MARKS.saturating_sub(self.marks.0.len());
         self.marks.0.extend(marks.marks.into_iter().take(room));
@@ -239,8 +260,9 @@ impl Working {
         parts.world.tail(&clocks, &self.stats, &mut tail);
         let facts = FrameFacts { kind: FrameKind::Tail, ..FrameFacts::default() };
         let tail = squeeze(&mut parts.compressor, &tail, facts);
-        let (mut summary, worst) = parts.encoder.tracker.take_summary(self.reached);
+        let (mut summary, worst) = parts.encoder.tracker().take_summary(self.reached);
         let mut totals = parts.world.totals(&begun.clocks, begun.from, &clocks, self.reached, &summary);
+        totals.sampled_hz = parts.encoder.sampled_hz();
         totals.worst_wait = worst;
         totals.gaps = std::mem::take(&mut self.gaps);
         (summary.marks, totals.marks) = std::mem::take(&mut self.marks);
@@ -267,11 +289,9 @@ pub struct Pipeline {
 }
 
 /// Everything a pipeline is made of.
-pub struct Parts {
-    /// Where pages come from.
-    pub source: Source,
-    /// Turns pages into packets.
-    pub encoder: Encoder,
+pub struct Parts<E: Encode> {
+    /// Turns what was read into packets.
+    pub encoder: E,
     /// Ring-buffer counters before the first page.
     pub stats: Vec<(u32, CpuStats)>,
     /// Writes frames.
@@ -297,8 +317,11 @@ pub struct Parts {
 }
 
 impl Pipeline {
-    /// Starts all threads.
-    pub fn start(parts: Parts) -> io::Result<Pipeline> {
+    /// Starts all threads; `reader` makes the one that reads.
+    pub fn start<E: Encode, P: Produce>(
+        parts: Parts<E>,
+        reader: impl FnOnce(ReaderParts<E::Input>, &ClockSnapshot) -> P,
+    ) -> io::Result<Pipeline> {
         let wake = Arc::new(EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?);
         let (commands, take_commands) = unbounded();
         let (send_batch, batches) = bounded(BATCHES);
@@ -312,7 +335,7 @@ impl Pipeline {
             wake: wake.clone(),
             segment: parts.segment,
         };
-        let reader = ReaderThread::new(parts.source, reader_parts, &parts.began);
+        let reader = reader(reader_parts, &parts.began);
         let mut encoder = parts.encoder;
         encoder.set_clock_offset(reader.offset());
         let encoding = EncoderThread {

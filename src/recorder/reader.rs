@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use super::clock;
 use super::encoder::Page;
+use super::pipeline::Produce;
 use crate::kernel::cpu_reader::{self, CpuReader, ReadOutcome};
 use crate::kernel::instance::TraceClock;
 use crate::kernel::page::{Missed, PageHeader, PageLayout};
@@ -43,15 +44,21 @@ pub enum Command {
     Stop,
 }
 
-/// Pages on their way to the encoder.
-#[derive(Debug, Default)]
-pub struct Batch {
-    /// Sub-buffers; those of one CPU in order.
-    pub pages: Vec<Page>,
-    /// All events before this instant (ns, boot) stand in pages up to here.
+/// What was read, on its way to the encoder.
+#[derive(Debug)]
+pub struct Batch<I = Page> {
+    /// Sub-buffers, those of one CPU in order; or what was sampled.
+    pub inputs: Vec<I>,
+    /// All events before this instant (ns, boot) stand in inputs up to here.
     pub limit: u64,
     /// The cycle is over.
     pub end: Option<CycleEnd>,
+}
+
+impl<I> Default for Batch<I> {
+    fn default() -> Self {
+        Batch { inputs: Vec::new(), limit: 0, end: None }
+    }
 }
 
 /// What happens at the end of a cycle.
@@ -86,9 +93,9 @@ pub struct Source {
 }
 
 /// Channels and settings of the reader.
-pub struct ReaderParts {
+pub struct ReaderParts<I = Page> {
     /// To the encoder.
-    pub batches: Sender<Batch>,
+    pub batches: Sender<Batch<I>>,
     /// Emptied page buffers from the encoder.
     pub free: Receiver<Vec<Vec<u8>>>,
     /// Requests.
@@ -157,13 +164,7 @@ impl ReaderThread {
         thread
     }
 
-    /// To be added to record times to get the boot clock.
-    pub fn offset(&self) -> i64 {
-        self.offset
-    }
-
-    /// Works until told to stop, or until the encoder is gone.
-    pub fn run(mut self) {
+    fn work(mut self) {
         loop {
             self.wait();
             let mut commands: Vec<Command> = self.parts.commands.try_iter().collect();
@@ -261,7 +262,7 @@ impl ReaderThread {
             let header = PageHeader::read(&self.layout, &bytes).ok();
             let missed = header.is_some_and(|h| h.missed == Missed::Some);
             let stats = if missed { (self.stats)(cpu) } else { None };
-            batch.pages.push(Page { cpu, bytes, stats });
+            batch.inputs.push(Page { cpu, bytes, stats });
             let lane = &mut self.lanes[at];
             lane.frontier = header.map_or(lane.frontier, |h| h.timestamp.max(lane.frontier));
             if lane.frontier.saturating_add_signed(self.offset) >= limit {
@@ -330,8 +331,19 @@ impl ReaderThread {
     }
 }
 
+impl Produce for ReaderThread {
+    fn offset(&self) -> i64 {
+        self.offset
+    }
+
+    /// Works until told to stop, or until the encoder is gone.
+    fn run(self) {
+        self.work();
+    }
+}
+
 /// Of a sleep of `slept` ns somewhere between `from` and `to`, what lies in it wherever it began; `None` if too short.
-fn sleep_within(from: u64, to: u64, slept: u64) -> Option<(u64, u64)> {
+pub(super) fn sleep_within(from: u64, to: u64, slept: u64) -> Option<(u64, u64)> {
     let awake = to.saturating_sub(from).checked_sub(slept)?;
     (slept >= 1_000_000_000 && awake < slept).then(|| (from + awake, from + slept))
 }

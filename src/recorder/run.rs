@@ -10,42 +10,34 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
+use crossbeam_channel::{Receiver, bounded};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
-use super::blocked::Stacks;
 use super::clock;
 use super::control::{ClientId, Reply, Request, Server};
-use super::encoder::{Encoder, EncoderParts};
-use super::facts::{Facts, FactsThread};
+use super::facts::Facts;
 use super::gauge::Gauge;
 use super::head::World;
 use super::live::Live;
-use super::pipeline::{Parts, Pipeline, spawn};
+use super::origin::Origin;
+use super::pipeline::{Pipeline, spawn};
 use super::places::Places;
-use super::plan::Plan;
-use super::reader::{Command, Source};
-use super::settings::{Blocked, Settings};
+use super::reader::Command;
+use super::settings::Settings;
 use super::signals::{Pending, Signals};
 use super::snapshots::{Asked, Waiting};
 use super::triggers::{Fired, Triggers};
-use super::{machine, writer};
-use crate::kernel::instance::{self, Instance, InstanceError};
-use crate::kernel::procfs::Proc;
+use super::{machine, setup};
+use crate::kernel::instance::InstanceError;
+use crate::kernel::procfs::{Proc, ReadError};
 use crate::sched::event::Tid;
 use crate::store::lock::{Holder, RecorderLock};
 use crate::store::recover::{Outcome, recover};
-use crate::store::retention::{Clocks, Limits};
+use crate::store::retention::Limits;
 use crate::store::summarise::SummaryProbe;
 use crate::store::{Store, StoreError};
 
-/// Hints that may wait for the facts thread.
-const HINTS: usize = 16 << 10;
-/// Packets of facts that may wait for the encoder.
-const PACKETS: usize = 256;
-/// How long the first look at all processes may delay the start.
-const FIRST_SCAN: Duration = Duration::from_millis(400);
 /// How long a request may wait for the capture path.
 const ANSWER: Duration = Duration::from_secs(5);
 /// Readings of own cost, watchdog.
@@ -60,6 +52,9 @@ pub enum RunError {
     /// The kernel says no.
     #[error(transparent)]
     Instance(#[from] InstanceError),
+    /// procfs says no.
+    #[error("processes cannot be sampled: {0}")]
+    Proc(#[from] ReadError),
     /// The operating system says no.
     #[error("cannot {what}: {why}")]
     Io {
@@ -70,7 +65,7 @@ pub enum RunError {
     },
 }
 
-fn io_error(what: impl Into<String>) -> impl FnOnce(io::Error) -> RunError {
+pub(super) fn io_error(what: impl Into<String>) -> impl FnOnce(io::Error) -> RunError {
     move |why| RunError::Io { what: what.into(), why }
 }
 
@@ -82,7 +77,7 @@ pub struct Recorder {
     pub(super) settings: Settings,
     pub(super) store: Store,
     pub(super) places: Places,
-    pub(super) instance: Arc<Instance>,
+    pub(super) origin: Origin,
     pub(super) pipeline: Option<Pipeline>,
     pub(super) facts: Arc<Facts>,
     facts_thread: Option<JoinHandle<()>>,
@@ -135,25 +130,27 @@ impl Recorder {
         let left = store.clone();
         let leftovers = spawn("dc-recover", move || finish_leftovers(&left));
         let leftovers = leftovers.map_err(io_error("start a thread"))?;
-        let instance = Arc::new(Instance::open(&instance_settings(&settings))?);
+        let origin = Origin::open(&settings.capture)?;
         let nudge = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK);
         let nudge = Arc::new(nudge.map_err(|e| io_error("make an eventfd")(e.into()))?);
         let live = Arc::new(Live::default());
         live.lock().limits = limits(&settings);
-        let (facts, facts_thread, channels) = start_facts(&settings, &instance, &nudge)?;
-        let world = Arc::new(machine::world(&settings, &instance));
+        let (facts, facts_thread, channels) = setup::start_facts(&settings, &origin, &nudge)?;
+        let world = Arc::new(machine::world(&settings, &origin));
         let own = Arc::new(OnceLock::new());
         let began = clock::snapshot();
-        let pipeline = start_pipeline(
-            &settings,
-            &store,
-            &instance,
-            &facts,
-            &live,
-            &world,
-            &own,
-            (channels.hints, channels.packets),
-        )?;
+        let fired = channels.fired.clone();
+        let pipeline = setup::Setup {
+            settings: &settings,
+            store: &store,
+            facts: &facts,
+            live: &live,
+            world: &world,
+            own: &own,
+            began,
+            channels,
+        }
+        .start(&origin)?;
         let proc = Proc::system();
         let own_tids = proc.own_usage().map(|u| u.threads.iter().map(|t| t.tid).collect()).unwrap_or_default();
         // Set once, here; only now can a head name the recorder's own threads, so the first cycle begins.
@@ -164,13 +161,13 @@ impl Recorder {
         // Ready means that the store is in order, too.
         let _ = leftovers.join();
         write_pid(&places.pid_file())?;
-        let buffer_kb = instance.buffer_kb().unwrap_or(0) / (world.topology.len().max(1) as u64);
-        tracing::info!(store = %places.store.display(), instance = instance.name(), "recording");
+        let buffer_kb = origin.buffer_kb() / (world.topology.len().max(1) as u64);
+        tracing::info!(store = %places.store.display(), source = origin.describe(None), "recording");
         Ok(Recorder {
             settings,
             store,
             places,
-            instance,
+            origin,
             pipeline: Some(pipeline),
             facts,
             facts_thread: Some(facts_thread),
@@ -178,7 +175,7 @@ impl Recorder {
             world,
             own,
             server: Some(server),
-            fired: channels.fired,
+            fired,
             nudge,
             waiting: Waiting::default(),
             gauge: Gauge::default(),
@@ -311,7 +308,7 @@ impl Recorder {
                 return;
             }
             Request::Rotate {} => return self.rotate(Some(client)),
-            Request::Mark { text } => match self.mark(&text) {
+            Request::Mark { text } => match self.origin.mark(&text) {
                 Ok(()) => Reply::Done {},
                 Err(error) => Reply::Error { error },
             },
@@ -346,20 +343,6 @@ impl Recorder {
         self.rotations.extend(client.map(|c| (c, receive)));
     }
 
-    /// Writes a marker through the instance's own file.
-    fn mark(&self, text: &str) -> Result<(), String> {
-        if self.instance.events().find("ftrace", "print").is_none() {
-            return Err("markers are not recorded: add \"mark\" to capture.events".into());
-        }
-        let path = self.instance.dir().join("trace_marker");
-        let line = format!("{}\n", text.trim_end_matches('\n'));
-        std::fs::OpenOptions::new()
-            .write(true)
-            .open(&path)
-            .and_then(|mut f| io::Write::write_all(&mut f, line.as_bytes()))
-            .map_err(|e| format!("cannot write to {}: {e}", path.display()))
-    }
-
     /// Sends a command and waits for its answer.
     pub(super) fn flush(&self) -> Option<crate::store::snapshot::Growing> {
         let (send, receive) = bounded(1);
@@ -370,7 +353,7 @@ impl Recorder {
     /// Finishes the segment, restores tracefs, lets go of the store.
     pub fn stop(mut self) -> Result<(), RunError> {
         // No more events come in, so the last cycle sees the end of all.
-        let stopped = self.instance.stop();
+        let stopped = self.origin.stop();
         if let Some(pipeline) = self.pipeline.take() {
             pipeline.stop();
         }
@@ -378,12 +361,8 @@ impl Recorder {
         if let Some(thread) = self.facts_thread.take() {
             let _ = thread.join();
         }
-        let Recorder { instance, mut server, stopping, rotations, places, .. } = self;
-        let closed = match Arc::try_unwrap(instance) {
-            Ok(instance) => instance.close(),
-            // Every other holder was a thread that has ended; dropping the last one closes it all the same.
-            Err(_) => Ok(()),
-        };
+        let Recorder { origin, mut server, stopping, rotations, places, .. } = self;
+        let closed = origin.close();
         // Whoever asked to stop learns it when everything is as it was before.
         if let Some(mut server) = server.take() {
             let clients = stopping.into_iter().chain(rotations.into_iter().map(|r| r.0));
@@ -447,24 +426,6 @@ impl Drop for Embedded {
     }
 }
 
-fn instance_settings(settings: &Settings) -> instance::Settings {
-    let capture = &settings.capture;
-    instance::Settings {
-        name: capture.instance.clone(),
-        tracefs: capture.tracefs.clone(),
-        events: capture.events.clone(),
-        buffer_total: capture.buffer_total,
-        buffer_ram_share: capture.buffer_ram_share,
-        blocked: match capture.blocked {
-            Blocked::Uninterruptible => instance::Blocked::Uninterruptible,
-            Blocked::All => instance::Blocked::All,
-            Blocked::Off => instance::Blocked::Off,
-        },
-        copy_trace_marker: capture.copy_marker,
-        ..instance::Settings::default()
-    }
-}
-
 fn limits(settings: &Settings) -> (Limits, f64) {
     let age = u64::try_from(settings.store.max_age.as_nanos()).unwrap_or(u64::MAX);
     let limits = Limits { max_bytes: Some(settings.store.max_bytes), max_age: Some(age), min_free: None };
@@ -505,94 +466,4 @@ fn finish_leftovers(store: &Store) {
             Outcome::Left(e) => tracing::warn!("a left-over stays as it is: {e}"),
         }
     }
-}
-
-struct Channels {
-    hints: Sender<super::encoder::Hint>,
-    packets: Receiver<Vec<u8>>,
-    fired: Receiver<Fired>,
-}
-
-type FactsStarted = (Arc<Facts>, JoinHandle<()>, Channels);
-
-fn start_facts(settings: &Settings, instance: &Instance, nudge: &Arc<EventFd>) -> Result<FactsStarted, RunError> {
-    let (hints, take_hints) = bounded(HINTS);
-    let (send_packets, packets) = bounded(PACKETS);
-    let (send_fired, fired) = unbounded();
-    let facts = Arc::new(Facts::default());
-    facts.set_triggers(Triggers::new(&settings.triggers));
-    let nudge = nudge.clone();
-    let stacks = instance.events().find("ftrace", "kernel_stack").is_some();
-    let thread = FactsThread {
-        facts: facts.clone(),
-        hints: take_hints,
-        packets: send_packets,
-        proc: Proc::system(),
-        kallsyms: stacks.then_some(Path::new("/proc/kallsyms")),
-        counters: machine::counters(&settings.counters),
-        reach: u64::try_from(settings.snapshot_last.as_nanos()).unwrap_or(u64::MAX),
-        fired: Box::new(move |f| {
-            let _ = send_fired.send(f);
-            let _ = nudge.write(1);
-        }),
-    };
-    let handle = spawn("dc-facts", move || thread.run()).map_err(io_error("start a thread"))?;
-    facts.wait_scanned(FIRST_SCAN);
-    Ok((facts, handle, Channels { hints, packets, fired }))
-}
-
-#[allow(clippy::too_many_arguments, reason = "the parts of one recorder, put together once, here")]
-fn start_pipeline(
-    settings: &Settings,
-    store: &Store,
-    instance: &Arc<Instance>,
-    facts: &Arc<Facts>,
-    live: &Arc<Live>,
-    world: &Arc<World>,
-    own: &Arc<OnceLock<Vec<Tid>>>,
-    (hints, packets): (Sender<super::encoder::Hint>, Receiver<Vec<u8>>),
-) -> Result<Pipeline, RunError> {
-    let readers = instance.readers()?;
-    let stats: Vec<_> = readers.iter().filter_map(|r| Some((r.cpu(), instance.stats(r.cpu()).ok()?))).collect();
-    let began = clock::snapshot();
-    let plan = Plan::new(instance.events());
-    for event in &plan.not_understood {
-        tracing::warn!("{event} has an unknown layout on this kernel; its events are kept but not understood");
-    }
-    let parts = EncoderParts {
-        layout: *instance.layout(),
-        plan,
-        states: instance.state_layout(),
-        stacks: Stacks::new(facts.symbols.clone()),
-        hints,
-    };
-    let asked = instance.clone();
-    let source = Source {
-        readers,
-        stats: Box::new(move |cpu| asked.stats(cpu).ok()),
-        layout: *instance.layout(),
-        wakes: instance.wakes_at_percent(),
-        clock: instance.clock(),
-    };
-    let (boot, real_at_boot) = (world.boot, began.real.saturating_sub(began.boot));
-    let clocks = Box::new(move || Clocks { boot, now: clock::boot_now(), real_at_boot });
-    let times = (settings.store.segment, settings.store.sync_interval);
-    let (writer, keeper) = writer::threads(store, live, times, clocks);
-    instance.start()?;
-    Pipeline::start(Parts {
-        source,
-        encoder: Encoder::new(parts, &stats, began.boot),
-        stats,
-        writer,
-        keeper,
-        packets,
-        facts: facts.clone(),
-        live: live.clone(),
-        world: world.clone(),
-        own: own.clone(),
-        level: settings.store.level,
-        segment: (!settings.store.segment.is_zero()).then_some(settings.store.segment),
-        began,
-    })
-    .map_err(io_error("start the capture threads"))
 }

@@ -38,6 +38,8 @@ impl Default for Access {
 /// What is taken from the kernel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Capture {
+    /// Where scheduling comes from.
+    pub source: Source,
     /// Name of the tracefs instance.
     pub instance: String,
     /// Where tracefs is; `None`: find it.
@@ -52,6 +54,18 @@ pub struct Capture {
     pub blocked: Blocked,
     /// Record what is written to the top level's `trace_marker` too, where the kernel can.
     pub copy_marker: bool,
+}
+
+/// Where scheduling comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Source {
+    /// The kernel's ring buffers if they can be had, else procfs.
+    #[default]
+    Auto,
+    /// The kernel's ring buffers: every event, exactly.
+    Ftrace,
+    /// procfs, looked at several times a second: for any user, without waits, wakers and preemptors.
+    Proc,
 }
 
 /// Which blocked threads get their kernel stack looked at.
@@ -114,6 +128,7 @@ impl Default for Settings {
     fn default() -> Self {
         Settings {
             capture: Capture {
+                source: Source::default(),
                 instance: "dashcam".into(),
                 tracefs: None,
                 events: ["sched", "freq", "io", "mark"].map(String::from).into(),

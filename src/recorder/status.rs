@@ -14,7 +14,11 @@ pub struct Status {
     pub version: String,
     /// Its store.
     pub store: PathBuf,
-    /// Its tracefs instance.
+    /// Where scheduling comes from, in words: `ftrace`, or `proc, sampled 20 Hz`.
+    pub source: String,
+    /// Looks at procfs per second; `None`: events are recorded.
+    pub sampled_hz: Option<u32>,
+    /// Its tracefs instance; empty when procfs is sampled.
     pub instance: String,
     /// The clock events are stamped with (`boot`, `mono` or `global`).
     pub clock: String,

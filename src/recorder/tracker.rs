@@ -6,6 +6,8 @@
 //! of different CPUs may be a little out of order: a wake-up that comes after the run it led to is still paired.
 //! Allocates only when it meets a thread for the first time.
 
+mod sampled;
+
 use crate::perfetto::encode::packets::{CpuNow, ThreadAt};
 use crate::sched::event::{ThreadNow, Tid};
 use crate::sched::state::TaskState;

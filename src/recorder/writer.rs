@@ -90,6 +90,8 @@ pub struct WriterThread {
     open: Option<Box<SegmentWriter>>,
     failed_at: Option<Instant>,
     synced: Instant,
+    /// Watermark of the frame before.
+    through: u64,
 }
 
 /// See the module.
@@ -121,6 +123,7 @@ pub fn threads(
         open: None,
         failed_at: None,
         synced: Instant::now(),
+        through: 0,
     };
     let keeper = KeeperThread {
         store: store.clone(),
@@ -179,7 +182,8 @@ impl WriterThread {
 
     fn data(&mut self, frame: Frame) {
         let Frame { bytes, raw, facts } = frame;
-        let Some(writer) = &mut self.open else { return self.dropped(&facts) };
+        let before = std::mem::replace(&mut self.through, facts.complete_through);
+        let Some(writer) = &mut self.open else { return self.dropped(before, &facts) };
         match writer.write_frame(&bytes, raw, facts.clone()) {
             Ok(()) => {
                 let mut live = self.live.lock();
@@ -190,7 +194,7 @@ impl WriterThread {
                 }
             }
             Err(e) => {
-                self.dropped(&facts);
+                self.dropped(before, &facts);
                 self.trouble(&e);
             }
         }
@@ -207,8 +211,12 @@ impl WriterThread {
         let _ = self.chores.send(Chore::Finish(writer, totals, summary, done));
     }
 
-    fn dropped(&self, facts: &FrameFacts) {
+    /// A frame that began where the one before ended, at `before`, is not in any file.
+    fn dropped(&self, before: u64, facts: &FrameFacts) {
         let mut live = self.live.lock();
+        if facts.events.is_empty() {
+            live.hole = Some((live.hole.map_or(before, |h| h.0), facts.complete_through));
+        }
         let span = facts.span.unwrap_or((facts.complete_through, facts.complete_through));
         for &(cpu, count) in &facts.events {
             live.drop_events(cpu, span, count);

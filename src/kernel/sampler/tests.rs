@@ -74,6 +74,7 @@ fn only_what_moved_is_told_with_exact_sums() {
         wait_ns: 5 * MS,
         wchan: b"jbd2_log_wait_commit".to_vec(),
         new: false,
+        named: None,
     };
     assert_eq!((r.from, r.to, r.threads), (50 * MS, 100 * MS, vec![expected]));
     assert_eq!(round(&mut s, 150).threads, [], "asleep all the while");

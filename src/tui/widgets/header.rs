@@ -116,7 +116,8 @@ fn recording(state: &State) -> Vec<Vec<Piece>> {
             let (at, length) = (at / 1_000_000_000, length / 1_000_000_000);
             first.push((format!(" {:02}:{:02}/{length}", at / 60, at % 60), Tone::Text));
         }
-        first.push((format!("  {:>6} ev/s", show::count(r.events_per_s.max(0.0) as u64)), Tone::Text));
+        let unit = if r.sampled_hz.is_some() { "states/s" } else { "ev/s" };
+        first.push((format!("  {:>6} {unit}", show::count(r.events_per_s.max(0.0) as u64)), Tone::Text));
     } else {
         first.push(("not recording".to_string(), if state.has_live { Tone::Loss } else { Tone::Dim }));
     }
