@@ -232,6 +232,8 @@ pub enum Reply {
     Timeline(Box<TimelineView>),
     /// `None`: there is no such slice (any more).
     Slice(Option<Box<Slice>>),
+    /// A search hit that belongs to no thread: only when it was.
+    Place(u64),
     /// The chain, and over the window on view what the thread spent its waiting on.
     Chain(Vec<Link>, Box<WaitedOn>),
     Compare(Window, Window, Vec<CompareRow>),

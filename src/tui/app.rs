@@ -58,6 +58,9 @@ pub fn run(
     let mut terminal = Terminal::enter(options.mouse).context("cannot use this terminal")?;
     let size = terminal.size().context("cannot ask the terminal for its size")?;
     let mut state = State::new(start, size);
+    // Screens that ask the keeper alone need these as well.
+    state.extent = history.extent();
+    state.clock = history.clocks();
     let links = Links { signals, ..connect(history, settings, recorder)? };
     let ended = turn(&mut terminal, &mut state, &links, Pace::new(options.refresh_hz));
     drop(terminal);

@@ -196,7 +196,7 @@ fn search(
     let view = history.view(Window { from, to: from.saturating_add(1) }, interrupt)?;
     speaker.turn_to(view.generation);
     let Some(hit) = view.model.search(what, from, forward, view.names) else { return Ok(Reply::Slice(None)) };
-    let Some(utid) = hit.utid else { return Ok(Reply::Slice(None)) };
+    let Some(utid) = hit.utid else { return Ok(Reply::Place(hit.at.from)) };
     let track = TrackId::Thread(utid);
     Ok(slice(track, view.model.span_at(track, hit.at.from, 0), speaker, &view))
 }

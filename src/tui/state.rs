@@ -329,6 +329,8 @@ pub struct State {
     pub last_path: Option<String>,
     /// Number of the next question.
     pub next_id: u64,
+    /// Ticks since the start.
+    pub ticks: u64,
 }
 
 /// How the program is started.
@@ -402,6 +404,7 @@ impl State {
             events: Slot::default(),
             last_path: None,
             next_id: 1,
+            ticks: 0,
         }
     }
 

@@ -18,6 +18,9 @@ use super::screens::{self, overview, timeline};
 use super::state::{Effect, Msg, Popup, Screen, Slot, State};
 use crate::sched::summary::Window;
 
+/// Ticks after which the list of segments is looked at again while something records.
+const LIST_AGAIN: u64 = 40;
+
 /// Changes the state; says what should be done.
 pub fn update(state: &mut State, msg: Msg) -> Vec<Effect> {
     let mut out = Vec::new();
@@ -30,6 +33,10 @@ pub fn update(state: &mut State, msg: Msg) -> Vec<Effect> {
         Msg::Resize(w, h) => state.size = (w, h),
         Msg::Tick => {
             tick = true;
+            state.ticks += 1;
+            if state.screen == Screen::Segments && state.has_live && state.ticks.is_multiple_of(LIST_AGAIN) {
+                ask_store(state, &mut out);
+            }
             if let Some(notice) = &mut state.notice {
                 notice.ticks = notice.ticks.saturating_sub(1);
                 if notice.ticks == 0 {

@@ -202,7 +202,8 @@ fn draw_lane(state: &State, plan: &Plan, pen: &mut Pen<'_>, cpu: &CpuRow, gaps: 
     if plan.right < 32 {
         return;
     }
-    let room = plan.right - 13;
+    let irq_room = if plan.right >= 54 { 10 } else { 0 };
+    let room = plan.right - 13 - irq_room;
     match cpu.running {
         None => {
             pen.say(right + 13, 0, room, show::UNKNOWN, Tone::Unknown);
@@ -216,9 +217,19 @@ fn draw_lane(state: &State, plan: &Plan, pen: &mut Pen<'_>, cpu: &CpuRow, gaps: 
             let name = if room > 24 { state.labels.full(utid) } else { state.labels.thread(utid) };
             pen.text(right + 13, 0, room.saturating_sub(8), &name, style);
             let style = pen.theme.style(Tone::Dim);
-            pen.right(right + plan.right, 0, 6, &show::span(to.saturating_sub(since)), style);
+            pen.right(right + plan.right - irq_room, 0, 6, &show::span(to.saturating_sub(since)), style);
         }
     }
+    if let Some(irq) = irq_share(cpu).filter(|_| irq_room > 0) {
+        let style = pen.theme.style(Tone::Dim);
+        pen.right(right + plan.right, 0, irq_room, &format!("irq {}", show::percent_whole(irq)), style);
+    }
+}
+
+/// Share of the lane's time spent in interrupts, when they are recorded.
+fn irq_share(cpu: &CpuRow) -> Option<f64> {
+    let known: Vec<f64> = cpu.cells.iter().filter_map(|c| c.irq).map(f64::from).collect();
+    (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
 }
 
 fn draw_grid(state: &State, plan: &Plan, pen: &mut Pen<'_>) {

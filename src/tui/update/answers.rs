@@ -123,6 +123,7 @@ fn take_pick(state: &mut State, reply: Reply, out: &mut Vec<Effect>) {
             };
             state.tell(what);
         }
+        Reply::Place(at) => state.timeline.cursor.center(at),
         Reply::Failed(why) => state.complain(&*why),
         _ => {}
     }

@@ -152,7 +152,9 @@ fn to_wait(state: &mut State, utid: Utid, wait: &Wait, out: &mut Vec<Effect>) {
 pub fn timeline_at_selection(state: &mut State, out: &mut Vec<Effect>) {
     match state.screen {
         Screen::Timeline => {}
-        Screen::Thread(_) | Screen::Cpu(_) if state.thread.row > 0 || state.cpu.row > 0 => open(state, out),
+        // A row that was walked to is meant; the first one is only where the cursor happens to stand.
+        Screen::Thread(_) if state.thread.row > 0 => open(state, out),
+        Screen::Cpu(_) if state.cpu.row > 0 => open(state, out),
         screen => {
             state.timeline.cursor = state.cursor;
             state.timeline.tracks = match (screen, state.selected_thread()) {

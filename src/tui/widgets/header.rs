@@ -23,9 +23,13 @@ fn banner(state: &State) -> Option<String> {
         let more = recorder.warnings.len() - 1;
         return Some(if more == 0 { warning.to_string() } else { format!("{warning} (and {more} more)") });
     }
-    recorder
-        .sampled_hz
-        .map(|hz| format!("sampled at {hz} Hz, not traced: wakers, preemptors and exact waits are not known"))
+    let seen = || state.overview.data.as_ref().is_some_and(|d| d.threads.iter().any(|r| r.sampled));
+    let rate = match recorder.sampled_hz {
+        Some(hz) => format!(" at {hz} Hz"),
+        None if seen() => String::new(),
+        None => return None,
+    };
+    Some(format!("sampled{rate}, not traced: wakers, preemptors and exact waits are not known"))
 }
 
 type Piece = (String, Tone);
