@@ -77,12 +77,8 @@ fn run_time_on_screen_equals_what_perfetto_computes() {
     for line in expected.lines().skip(1) {
         let fields: Vec<&str> = line.split(',').map(|f| f.trim_matches('"')).collect();
         let (name, ms): (&str, f64) = (fields[0], fields[1].parse().unwrap());
-        let running: Vec<u64> = data
-            .threads
-            .iter()
-            .filter(|r| asker.labels.text(r.name) == name)
-            .map(|r| r.times.running)
-            .collect();
+        let running: Vec<u64> =
+            data.threads.iter().filter(|r| asker.labels.text(r.name) == name).map(|r| r.times.running).collect();
         // Names that several threads share are told apart in the table, not in the list.
         if let [running] = running[..] {
             assert!((running as f64 / 1e6 - ms).abs() < 0.002, "{name}: {running} ns on screen, {ms} ms computed");
@@ -118,7 +114,9 @@ fn groups_sum_up_their_threads() {
 fn a_thread_its_worst_wait_and_its_chain() {
     let mut asker = Asker::open();
     let (all, utid) = (asker.all(), asker.utid("pt_loader:0"));
-    let Reply::Thread(detail, window) = asker.ask(Ask::Thread { utid, when: When::At(all), cells: 80 }) else { panic!() };
+    let Reply::Thread(detail, window) = asker.ask(Ask::Thread { utid, when: When::At(all), cells: 80 }) else {
+        panic!()
+    };
     assert_eq!((window, detail.row.utid, detail.row.bar.len()), (all, utid, 80));
     let counted: u64 = detail.histogram.iter().map(|(n, _)| n).sum();
     assert_eq!(counted, detail.row.latency.count, "the histogram holds every wait");
@@ -191,7 +189,8 @@ fn two_windows_compared_are_the_two_overviews() {
     let (a, b) = (Window { to: middle, ..all }, Window { from: middle, ..all });
     let Reply::Compare(_, _, rows) = asker.ask(Ask::Compare { a, b }) else { panic!() };
     let row = rows.iter().find(|r| r.label.contains("pt_loader:0")).unwrap();
-    let Reply::Overview(first) = asker.ask(Ask::Overview { when: When::At(a), cells: 10, group: Grouping::Thread }) else {
+    let Reply::Overview(first) = asker.ask(Ask::Overview { when: When::At(a), cells: 10, group: Grouping::Thread })
+    else {
         panic!()
     };
     let same = first.threads.iter().find(|r| asker.labels.text(r.name) == "pt_loader:0").unwrap();
