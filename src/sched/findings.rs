@@ -74,11 +74,19 @@ pub fn detect(
     found.into_iter().map(|f| f.1).collect()
 }
 
+/// The rows that weigh most by `weight`, of those that weigh anything.
+fn heaviest<'a>(rows: &[&'a ThreadRow], weight: impl Fn(&ThreadRow) -> Option<f64>) -> Vec<(f64, &'a ThreadRow)> {
+    let mut heavy: Vec<(f64, &ThreadRow)> = rows.iter().filter_map(|r| Some((weight(r)?, *r))).collect();
+    heavy.sort_by(|a, b| b.0.total_cmp(&a.0));
+    heavy.truncate(OF_A_KIND);
+    heavy
+}
+
 fn starving(model: &Model, window: Window, rows: &[&ThreadRow], t: &Thresholds) -> Vec<(f64, Finding)> {
     let share = |r: &ThreadRow| r.times.ready() as f64 / window.len() as f64;
-    let found = rows.iter().filter(|r| share(r) > t.starving).map(|r| {
-        let kind = FindingKind::Starving { utid: r.utid, share: share(r), latency: r.latency, instead: r.ran_instead };
-        (share(r), Finding { severity: Severity::Warning, kind, at: worst(model, r.utid, window) })
+    let found = heaviest(rows, |r| Some(share(r)).filter(|s| *s > t.starving)).into_iter().map(|(share, r)| {
+        let kind = FindingKind::Starving { utid: r.utid, share, latency: r.latency, instead: r.ran_instead };
+        (share, Finding { severity: Severity::Warning, kind, at: worst(model, r.utid, window) })
     });
     found.collect()
 }
@@ -98,27 +106,24 @@ fn monopolised(model: &Model, window: Window, cpus: &[CpuRow], t: &Thresholds) -
 
 fn pushed_off(model: &Model, window: Window, rows: &[&ThreadRow], t: &Thresholds) -> Vec<(f64, Finding)> {
     let per_s = |r: &ThreadRow| r.involuntary as f64 * 1e9 / window.len() as f64;
-    let found = rows.iter().filter(|r| per_s(r) > t.pushed_off_per_s).map(|r| {
+    // Being pushed off often need not hurt: it weighs by the time it cost.
+    let weight = |r: &ThreadRow| r.times.preempted as f64 / window.len() as f64;
+    let often = |r: &ThreadRow| (per_s(r) > t.pushed_off_per_s).then(|| weight(r));
+    let found = heaviest(rows, often).into_iter().map(|(weight, r)| {
         let by = model.preemptors(r.utid, window).first().and_then(|s| Some((s.utid?, s.share)));
         let kind = FindingKind::PushedOff { utid: r.utid, per_s: per_s(r), by };
-        // Being pushed off often need not hurt: it weighs by the time it cost.
-        let weight = r.times.preempted as f64 / window.len() as f64;
         (weight, Finding { severity: Severity::Note, kind, at: worst(model, r.utid, window) })
     });
     found.collect()
 }
 
 fn blocked(model: &Model, window: Window, rows: &[&ThreadRow], t: &Thresholds) -> Vec<(f64, Finding)> {
-    let found = rows.iter().filter(|r| r.blocked_max >= t.blocked.max(1)).map(|r| {
-        let longest = model.long_blocks(r.utid, window, t.blocked);
-        let kind = FindingKind::LongBlocked {
-            utid: r.utid,
-            longest: r.blocked_max,
-            count: longest.1,
-            function: r.blocked_function,
-        };
-        let weight = r.blocked_max as f64 / window.len() as f64;
-        (weight, Finding { severity: Severity::Warning, kind, at: longest.0 })
+    let long = |r: &ThreadRow| (r.blocked_max >= t.blocked.max(1)).then(|| r.blocked_max as f64 / window.len() as f64);
+    let found = heaviest(rows, long).into_iter().map(|(weight, r)| {
+        let (at, count) = model.long_blocks(r.utid, window, t.blocked);
+        let (utid, longest, function) = (r.utid, r.blocked_max, r.blocked_function);
+        let kind = FindingKind::LongBlocked { utid, longest, count, function };
+        (weight, Finding { severity: Severity::Warning, kind, at })
     });
     found.collect()
 }

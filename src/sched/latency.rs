@@ -26,6 +26,16 @@ impl Latencies {
         }
     }
 
+    /// Takes many waits of which the longest (ns, begin) is known.
+    pub fn extend(&mut self, waits: impl Iterator<Item = u64>, worst: (u64, u64)) {
+        let before = self.waits.len();
+        self.waits.extend(waits);
+        self.total += self.waits[before..].iter().sum::<u64>();
+        if self.waits.len() > before && (worst.0 > self.max || before == 0) {
+            (self.max, self.max_at) = worst;
+        }
+    }
+
     /// Forgets all but the room it takes.
     pub fn clear(&mut self) {
         self.waits.clear();

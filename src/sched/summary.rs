@@ -214,7 +214,7 @@ pub struct ThreadRow {
     /// Times it began to run on another CPU than before.
     pub migrations: u64,
     /// Who ran most on its CPU while it was ready, and the share of that waiting time 0..=1; `None`: nobody but the idle
-    /// thread, or it hardly waited (told for the 128 threads that waited longest; of many waits, every n-th is looked at).
+    /// thread, or it hardly waited (less than 0.1 % of the window). Of many waits, every n-th is looked at.
     pub ran_instead: Option<(Utid, f64)>,
     /// Who woke it last; `None` within: an interrupt.
     pub last_waker: Option<Option<Utid>>,

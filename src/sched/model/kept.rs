@@ -5,7 +5,7 @@ use super::super::fold::{Interval, Sink, Upid, Utid};
 use super::super::occupancy::{Cells, NOBODY};
 use super::super::order::MAX_CPUS;
 use super::super::state::TaskState;
-use super::super::summary::Window;
+use super::super::summary::{StateTimes, Window};
 use super::super::threads::Threads;
 use crate::names::NameId;
 use std::collections::VecDeque;
@@ -136,6 +136,11 @@ impl Piece {
         (self.flags & IO_WAIT_TOLD != 0).then_some(self.flags & IO_WAIT != 0)
     }
 
+    /// Running: whether it left in a sleeping state (Linux: a voluntary switch), as far as known.
+    pub fn left_voluntarily(&self) -> Option<bool> {
+        self.end_state().map(|s| !s.is_runnable() && !s.contains(TaskState::PREEMPTED))
+    }
+
     pub fn set_reason(&mut self, io_wait: bool, function: NameId) {
         self.other = function.0;
         self.flags = (self.flags & !IO_WAIT) | IO_WAIT_TOLD | if io_wait { IO_WAIT } else { 0 };
@@ -155,23 +160,189 @@ pub(super) struct Slice {
     pub row: u32,
 }
 
-/// Closed intervals of one thread, in time order.
+/// Closed intervals of one thread, in time order, with sums every [`BLOCK`] of them: a window over thousands reads the
+/// sums, and only its edges one by one.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ThreadList {
     pub pieces: VecDeque<Piece>,
+    /// Number of the first piece kept, counted since the thread began.
+    first: u64,
+    /// One per block begun, for the blocks that reach into `pieces`.
+    blocks: VecDeque<Block>,
+    sums: Sums,
+    /// Lengths of waits for the CPU whose begin and end are known, ns.
+    waits: VecDeque<u64>,
+    first_wait: u64,
+    /// Where it ran last.
+    last_cpu: Option<u16>,
+}
+
+/// Pieces of a block.
+pub(super) const BLOCK: u64 = if cfg!(test) { 4 } else { 64 };
+
+/// Everything a row counts, up to some piece.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Sums {
+    pub times: StateTimes,
+    pub voluntary: u64,
+    pub involuntary: u64,
+    pub migrations: u64,
+    waits: u64,
+}
+
+/// The sums before a block, and what is greatest within it.
+#[derive(Debug, Clone, Copy, Default)]
+struct Block {
+    before: Sums,
+    worst_wait: (u64, u64),
+    worst_block: (u64, u64),
+}
+
+/// What whole blocks in the middle of a window hold.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Middle {
+    /// Indices into `pieces` that are summed up here.
+    pub from: usize,
+    pub to: usize,
+    pub sums: Sums,
+    /// Range of the waits.
+    waits: (usize, usize),
+    /// Longest wait for the CPU: ns, begin.
+    pub worst_wait: (u64, u64),
+    /// Longest D: ns, index of the piece.
+    pub worst_block: Option<(u64, usize)>,
 }
 
 impl ThreadList {
+    /// Adds what closed last.
+    pub fn push(&mut self, piece: Piece) {
+        let number = self.first + self.pieces.len() as u64;
+        if number.is_multiple_of(BLOCK) || self.blocks.is_empty() {
+            self.blocks.push_back(Block { before: self.sums, ..Block::default() });
+        }
+        if let (false, Some(block)) = (piece.is_open(), self.blocks.back_mut()) {
+            let ns = piece.end - piece.start;
+            self.sums.times.add(piece.now(), ns);
+            match piece.kind {
+                Kind::Running => {
+                    self.sums.voluntary += u64::from(piece.left_voluntarily() == Some(true));
+                    self.sums.involuntary += u64::from(piece.left_voluntarily() == Some(false));
+                    self.sums.migrations += u64::from(self.last_cpu.is_some_and(|cpu| cpu != piece.cpu));
+                }
+                Kind::Blocked if piece.is_uninterruptible() && ns > block.worst_block.0 => {
+                    block.worst_block = (ns, number);
+                }
+                Kind::Runnable | Kind::Preempted if piece.end_known() => {
+                    self.sums.waits += 1;
+                    self.waits.push_back(ns);
+                    if ns > block.worst_wait.0 {
+                        block.worst_wait = (ns, piece.start);
+                    }
+                }
+                _ => {}
+            }
+        }
+        if piece.kind == Kind::Running {
+            self.last_cpu = Some(piece.cpu);
+        }
+        self.pieces.push_back(piece);
+    }
+
+    /// Forgets the first `n`.
+    pub fn forget(&mut self, n: usize) {
+        self.pieces.drain(..n);
+        self.first += n as u64;
+        let blocks = (self.first / BLOCK).saturating_sub(self.first_block(n)).min(self.blocks.len() as u64);
+        self.blocks.drain(..blocks as usize);
+        let waits = self.blocks.front().map_or(self.sums.waits, |b| b.before.waits).saturating_sub(self.first_wait);
+        self.waits.drain(..(waits as usize).min(self.waits.len()));
+        self.first_wait += waits;
+        if self.pieces.capacity() > 4 * self.pieces.len() + 64 {
+            self.pieces.shrink_to(self.pieces.len() * 2);
+            self.waits.shrink_to(self.waits.len() * 2);
+        }
+    }
+
+    /// Number of the first block kept, when `n` pieces were forgotten but their blocks were not yet.
+    fn first_block(&self, n: usize) -> u64 {
+        (self.first - n as u64) / BLOCK
+    }
+
+    /// Indices of those that overlap the window.
+    pub fn range(&self, window: Window) -> (usize, usize) {
+        let from = self.pieces.partition_point(|p| p.end <= window.from && p.start < window.from);
+        let to = gallop(&self.pieces, from, |p| p.start < window.to);
+        (from, to)
+    }
+
+    /// The whole blocks between the first and the last of `pieces[from..to]`, if there are any: all of their pieces
+    /// began and ended within the window.
+    pub fn middle(&self, from: usize, to: usize) -> Option<Middle> {
+        let begin = (self.first + from as u64 + 1).div_ceil(BLOCK);
+        let end = (self.first + to as u64).saturating_sub(1) / BLOCK;
+        if end <= begin {
+            return None;
+        }
+        let first_block = self.first / BLOCK;
+        let (b, e) = ((begin - first_block) as usize, (end - first_block) as usize);
+        let (low, high) = (self.blocks.get(b)?, self.blocks.get(e)?);
+        let mut middle = Middle {
+            from: (begin * BLOCK - self.first) as usize,
+            to: (end * BLOCK - self.first) as usize,
+            sums: high.before.since(&low.before),
+            waits: (
+                (low.before.waits - self.first_wait) as usize,
+                (high.before.waits - self.first_wait) as usize,
+            ),
+            worst_wait: (0, 0),
+            worst_block: None,
+        };
+        for block in self.blocks.range(b..e) {
+            if block.worst_wait.0 > middle.worst_wait.0 {
+                middle.worst_wait = block.worst_wait;
+            }
+            if block.worst_block.0 > middle.worst_block.map_or(0, |w| w.0) {
+                middle.worst_block = Some((block.worst_block.0, (block.worst_block.1 - self.first) as usize));
+            }
+        }
+        Some(middle)
+    }
+
+    /// The waits of the middle, ns.
+    pub fn waits(&self, middle: &Middle) -> impl Iterator<Item = u64> + '_ {
+        self.waits.range(middle.waits.0..middle.waits.1).copied()
+    }
+
     /// Those that overlap the window (an empty one at an instant: that which holds it).
     pub fn within(&self, window: Window) -> impl DoubleEndedIterator<Item = &Piece> + Clone {
-        let from = self.pieces.partition_point(|p| p.end <= window.from && p.start < window.from);
-        let to = self.pieces.partition_point(|p| p.start < window.to);
-        self.pieces.range(from..to.max(from))
+        let (from, to) = self.range(window);
+        self.pieces.range(from..to)
     }
 
     /// Index of the first that ends after `ts`.
     pub fn index_at(&self, ts: u64) -> usize {
         self.pieces.partition_point(|p| p.end <= ts)
+    }
+}
+
+impl Sums {
+    fn since(&self, before: &Sums) -> Sums {
+        let (t, b) = (&self.times, &before.times);
+        Sums {
+            times: StateTimes {
+                running: t.running - b.running,
+                runnable: t.runnable - b.runnable,
+                preempted: t.preempted - b.preempted,
+                sleeping: t.sleeping - b.sleeping,
+                uninterruptible: t.uninterruptible - b.uninterruptible,
+                other: t.other - b.other,
+                unknown: t.unknown - b.unknown,
+            },
+            voluntary: self.voluntary - before.voluntary,
+            involuntary: self.involuntary - before.involuntary,
+            migrations: self.migrations - before.migrations,
+            waits: self.waits - before.waits,
+        }
     }
 }
 
@@ -291,11 +462,8 @@ impl Kept {
         for (thread, (_, life)) in self.threads.iter_mut().zip(lives.iter()) {
             let ended = life.end.is_some_and(|end| end <= ts);
             let drop = if ended { thread.pieces.len() } else { thread.pieces.partition_point(|p| p.end <= ts) };
-            thread.pieces.drain(..drop);
+            thread.forget(drop);
             self.intervals -= drop;
-            if thread.pieces.capacity() > 4 * thread.pieces.len() + 64 {
-                thread.pieces.shrink_to(thread.pieces.len() * 2);
-            }
         }
         for cpu in &mut self.cpus {
             let drop = cpu.list.slices.partition_point(|s| s.end <= ts);
@@ -319,7 +487,7 @@ impl Sink for Kept {
         if i.utid != 0
             && let Some(thread) = self.threads.get_mut(i.utid as usize)
         {
-            thread.pieces.push_back(Piece::of(i));
+            thread.push(Piece::of(i));
             self.intervals += 1;
         }
     }

@@ -5,16 +5,16 @@ use super::super::findings::{self, Thresholds};
 use super::super::fold::{Upid, Utid};
 use super::super::latency::Latencies;
 use super::super::occupancy::NOBODY;
-use super::super::state::TaskState;
 use super::super::summary::{CpuRow, OccupancyCell, Overview, StateTimes, ThreadRow, Window};
 use super::Model;
-use super::kept::{Kind, Piece};
+use super::kept::{Kind, Middle, Piece, ThreadList};
 use crate::names::NameId;
 
-/// "Ran instead" is looked up for so many threads, those that waited longest,
+/// "Ran instead" is looked up for threads that waited at least this part of the window, and so many of them,
+const INSTEAD_PART: u64 = 1000;
 const INSTEAD_FOR: usize = 128;
 /// from so many waits of each, spread evenly,
-const INSTEAD_WAITS: u64 = 256;
+const INSTEAD_WAITS: u64 = 128;
 /// and from so many stretches of CPUs for one and for all of them together.
 const INSTEAD_EACH: usize = 4096;
 const INSTEAD_ALL: usize = 1 << 17;
@@ -48,6 +48,17 @@ impl Edges {
             start = end.min(stop);
         }
     }
+}
+
+/// What counting a row carries from piece to piece.
+#[derive(Debug, Default)]
+struct Count {
+    bar: Vec<StateTimes>,
+    /// Cell of the bar that the last piece ended in.
+    cell: usize,
+    any: bool,
+    last_cpu: Option<u32>,
+    longest_blocked: u64,
 }
 
 impl Model {
@@ -88,41 +99,31 @@ impl Model {
 
     pub(super) fn thread_row(&self, utid: Utid, window: Window, edges: &Edges, scratch: &mut Latencies) -> ThreadRow {
         let mut row = self.blank_row(utid, window);
-        let mut bar = vec![StateTimes::default(); edges.ends.len()];
-        let (mut cell, mut any) = (0, false);
-        let mut last_cpu = None;
-        let mut longest_blocked = 0;
+        let mut count = Count { bar: vec![StateTimes::default(); edges.ends.len()], ..Count::default() };
         scratch.clear();
-        for piece in self.pieces(utid, window) {
-            let (end, state) = (self.end_of(utid, &piece), piece.now());
-            any = true;
-            row.times.add(state, window.overlap(piece.start, end));
-            edges.add(&mut bar, &mut cell, piece.start, end, state);
-            let ended = !piece.is_open() && piece.end > window.from && piece.end <= window.to;
-            match piece.kind {
-                Kind::Running => {
-                    self.count_run(&mut row, &piece, window, ended, last_cpu.or_else(|| self.cpu_before(utid, &piece)));
-                    last_cpu = piece.cpu();
-                }
-                Kind::Runnable | Kind::Preempted => {
-                    if ended && piece.end_known() {
-                        scratch.push(piece.start, piece.end - piece.start);
-                    }
-                    row.last_waker = piece.waker().or(row.last_waker);
-                }
-                Kind::Blocked if piece.is_uninterruptible() => {
-                    row.blocked_max = row.blocked_max.max(window.overlap(piece.start, end));
-                    if end - piece.start > longest_blocked {
-                        longest_blocked = end - piece.start;
-                        row.blocked_function = piece.function();
-                    }
-                }
-                Kind::Blocked => {}
+        let open = self.folder.open(utid).filter(|i| i.start < window.to).map(|i| Piece::of(&i));
+        if let Some(list) = self.kept.threads.get(utid as usize) {
+            let (from, to) = list.range(window);
+            // A bar needs every piece; without one, whole blocks are read from their sums.
+            let middle = if edges.ends.is_empty() { list.middle(from, to) } else { None };
+            let (until, resume) = middle.map_or((to, to), |m| (m.from, m.to));
+            for piece in list.pieces.range(from..until) {
+                self.count(&mut row, &mut count, piece, window, edges, scratch);
+            }
+            if let Some(middle) = middle {
+                self.count_middle(&mut row, &mut count, list, &middle, scratch);
+            }
+            for piece in list.pieces.range(resume..to) {
+                self.count(&mut row, &mut count, piece, window, edges, scratch);
             }
         }
-        row.cpu = last_cpu.or_else(|| self.folder.last_cpu(utid));
+        if let Some(piece) = open {
+            self.count(&mut row, &mut count, &piece, window, edges, scratch);
+        }
+        row.cpu = count.last_cpu.or_else(|| self.folder.last_cpu(utid));
         row.times.unknown = window.len().saturating_sub(row.times.known());
-        if any {
+        if count.any {
+            let mut bar = count.bar;
             for (i, cell) in bar.iter_mut().enumerate() {
                 cell.unknown = window.cell(i, edges.ends.len()).len().saturating_sub(cell.known());
             }
@@ -132,17 +133,74 @@ impl Model {
         row
     }
 
-    fn count_run(&self, row: &mut ThreadRow, piece: &Piece, window: Window, ended: bool, cpu_before: Option<u32>) {
-        if let (true, Some(state)) = (ended, piece.end_state()) {
-            if state.is_runnable() || state.contains(TaskState::PREEMPTED) {
-                row.involuntary += 1;
-            } else {
-                row.voluntary += 1;
+    fn count(
+        &self,
+        row: &mut ThreadRow,
+        count: &mut Count,
+        piece: &Piece,
+        window: Window,
+        edges: &Edges,
+        scratch: &mut Latencies,
+    ) {
+        let (end, state) = (self.end_of(row.utid, piece), piece.now());
+        count.any = true;
+        row.times.add(state, window.overlap(piece.start, end));
+        edges.add(&mut count.bar, &mut count.cell, piece.start, end, state);
+        let ended = !piece.is_open() && piece.end > window.from && piece.end <= window.to;
+        match piece.kind {
+            Kind::Running => {
+                if ended && let Some(voluntary) = piece.left_voluntarily() {
+                    *(if voluntary { &mut row.voluntary } else { &mut row.involuntary }) += 1;
+                }
+                let before = count.last_cpu.or_else(|| self.cpu_before(row.utid, piece));
+                if piece.start >= window.from && before.is_some() && before != piece.cpu() {
+                    row.migrations += 1;
+                }
+                count.last_cpu = piece.cpu();
+            }
+            Kind::Runnable | Kind::Preempted => {
+                if ended && piece.end_known() {
+                    scratch.push(piece.start, piece.end - piece.start);
+                }
+                row.last_waker = piece.waker().or(row.last_waker);
+            }
+            Kind::Blocked if piece.is_uninterruptible() => {
+                row.blocked_max = row.blocked_max.max(window.overlap(piece.start, end));
+                if end - piece.start > count.longest_blocked {
+                    count.longest_blocked = end - piece.start;
+                    row.blocked_function = piece.function();
+                }
+            }
+            Kind::Blocked => {}
+        }
+    }
+
+    /// The same for whole blocks of pieces, from their sums.
+    fn count_middle(
+        &self,
+        row: &mut ThreadRow,
+        count: &mut Count,
+        list: &ThreadList,
+        middle: &Middle,
+        scratch: &mut Latencies,
+    ) {
+        count.any = true;
+        row.times.merge(&middle.sums.times);
+        row.voluntary += middle.sums.voluntary;
+        row.involuntary += middle.sums.involuntary;
+        row.migrations += middle.sums.migrations;
+        scratch.extend(list.waits(middle), middle.worst_wait);
+        if let Some((ns, at)) = middle.worst_block {
+            row.blocked_max = row.blocked_max.max(ns);
+            if ns > count.longest_blocked {
+                count.longest_blocked = ns;
+                row.blocked_function = list.pieces.get(at).map_or(NameId::EMPTY, Piece::function);
             }
         }
-        if piece.start >= window.from && cpu_before.is_some() && cpu_before != piece.cpu() {
-            row.migrations += 1;
-        }
+        let mut back = list.pieces.range(middle.from..middle.to).rev();
+        row.last_waker = back.find_map(Piece::waker).or(row.last_waker);
+        let mut back = list.pieces.range(middle.from..middle.to).rev();
+        count.last_cpu = back.find(|p| p.kind == Kind::Running).and_then(Piece::cpu).or(count.last_cpu);
     }
 
     /// The CPU of the running stretch before this one, if it is among the few before.
@@ -185,7 +243,8 @@ impl Model {
     }
 
     fn add_ran_instead(&self, rows: &mut [ThreadRow], window: Window) {
-        let mut order: Vec<usize> = (0..rows.len()).filter(|&i| rows[i].times.ready() > 0).collect();
+        let mut order: Vec<usize> = 
+            (0..rows.len()).filter(|&i| rows[i].times.ready() > window.len() / INSTEAD_PART).collect();
         order.sort_unstable_by_key(|&i| std::cmp::Reverse(rows[i].times.ready()));
         let mut all = INSTEAD_ALL;
         for &i in order.iter().take(INSTEAD_FOR) {

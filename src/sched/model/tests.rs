@@ -389,7 +389,7 @@ proptest! {
     #[test]
     fn times_add_up(
         steps in prop::collection::vec((0..2u32, 0..6i32, 0..5usize, 1..40u64, any::<bool>()), 1..150),
-        from in 0..1500u64, len in 1..1500u64, cells in 1..40usize,
+        from in 0..1500u64, len in 1..1500u64, cells in 1..40usize, prune: bool,
     ) {
         let states = [R, RP, S, D, S];
         let mut running = [0i32; 2];
@@ -405,7 +405,10 @@ proptest! {
             }
         }
         items.push(Item::CompleteThrough { ts: ts + 7 });
-        let model = told(&items);
+        let mut model = told(&items);
+        if prune {
+            model.prune_before(from / 2);
+        }
         let window = Window { from, to: from + len };
         let rows = model.thread_rows(window, cells);
         for row in &rows {
@@ -415,6 +418,13 @@ proptest! {
                 row.bar.iter().for_each(|b| sum.merge(b));
                 prop_assert_eq!(sum, row.times);
             }
+        }
+        // Without a bar the sums of whole blocks are used: the same numbers.
+        for (summed, counted) in model.thread_rows(window, 0).into_iter().zip(&rows) {
+            // The sums remember on which CPU a thread ran before what was pruned.
+            let migrations = if prune { counted.migrations } else { summed.migrations };
+            let bar = counted.bar.clone();
+            prop_assert_eq!(super::super::summary::ThreadRow { bar, migrations, ..summed }, counted.clone());
         }
         let ran: u64 = rows.iter().map(|r| r.times.running).sum();
         let busy: u64 = model.cpus().iter().map(|&c| model.busy_known(c, window).0).sum();
