@@ -290,10 +290,7 @@ impl ThreadList {
             from: (begin * BLOCK - self.first) as usize,
             to: (end * BLOCK - self.first) as usize,
             sums: high.before.since(&low.before),
-            waits: (
-                (low.before.waits - self.first_wait) as usize,
-                (high.before.waits - self.first_wait) as usize,
-            ),
+            waits: ((low.before.waits - self.first_wait) as usize, (high.before.waits - self.first_wait) as usize),
             worst_wait: (0, 0),
             worst_block: None,
         };

@@ -243,7 +243,7 @@ impl Model {
     }
 
     fn add_ran_instead(&self, rows: &mut [ThreadRow], window: Window) {
-        let mut order: Vec<usize> = 
+        let mut order: Vec<usize> =
             (0..rows.len()).filter(|&i| rows[i].times.ready() > window.len() / INSTEAD_PART).collect();
         order.sort_unstable_by_key(|&i| std::cmp::Reverse(rows[i].times.ready()));
         let mut all = INSTEAD_ALL;
