@@ -34,6 +34,9 @@ const FRAMES: usize = 32;
 
 /// The thread that reads: it makes batches until it is told to stop.
 pub trait Produce: Send + 'static {
+    /// What its thread is called.
+    const NAME: &str;
+
     /// To be added to times of what it reads to get the boot clock.
     fn offset(&self) -> i64 {
         0
@@ -356,7 +359,7 @@ impl Pipeline {
             spawn("dc-keeper", move || keeper.run())?,
             spawn("dc-writer", move || writer.run(&frames))?,
             spawn("dc-encoder", move || encoding.run(&began, stats))?,
-            spawn("dc-reader", move || reader.run())?,
+            spawn(P::NAME, move || reader.run())?,
         ];
         Ok(Pipeline { commands, wake, threads })
     }

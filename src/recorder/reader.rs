@@ -332,6 +332,8 @@ impl ReaderThread {
 }
 
 impl Produce for ReaderThread {
+    const NAME: &str = "dc-reader";
+
     fn offset(&self) -> i64 {
         self.offset
     }

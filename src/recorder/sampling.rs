@@ -205,6 +205,8 @@ impl SamplingThread {
 }
 
 impl Produce for SamplingThread {
+    const NAME: &str = "dc-sampler";
+
     /// Works until told to stop, or until the encoder is gone.
     fn run(mut self) {
         // The first look waits for the word that all threads run: only then can a head name them.

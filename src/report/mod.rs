@@ -19,7 +19,7 @@ pub mod words;
 
 use crate::query::Columns;
 use pick::Picked;
-use table::Table;
+use table::{Cell, Table};
 
 /// Which answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +63,33 @@ impl Kind {
 
 /// Computes an answer; `rows` is how many rows a table has at most.
 pub fn make(kind: Kind, columns: &Columns, picked: &Picked, rows: usize) -> Vec<Table> {
+    let mut tables = answer(kind, columns, picked, rows);
+    if let Some(hz) = columns.facts.sampled_hz {
+        tables.iter_mut().for_each(|t| without_guesses(t, hz));
+    }
+    tables
+}
+
+/// Where procfs was sampled only sums are known: tables about single waits, wakers and preemptors would be made up.
+fn without_guesses(table: &mut Table, hz: u32) {
+    let note = format!("the data was sampled {hz} times a second, not traced");
+    if matches!(table.name, "latency" | "latency_histogram" | "preempt" | "wakes") {
+        table.rows.clear();
+        table.notes = vec![format!("not known: {note}")];
+        return;
+    }
+    const GUESSED: [&str; 6] = ["pushed_off", "voluntary", "involuntary", "migrations", "slices", "io_waits"];
+    let guessed = |key: &str| GUESSED.contains(&key);
+    for row in &mut table.rows {
+        let cells = row.iter_mut().zip(&table.columns).filter(|(_, column)| guessed(column.0));
+        cells.for_each(|(cell, _)| *cell = Cell::Unknown);
+    }
+    if table.columns.iter().any(|column| guessed(column.0)) {
+        table.notes.push(format!("– is not known: {note}"));
+    }
+}
+
+fn answer(kind: Kind, columns: &Columns, picked: &Picked, rows: usize) -> Vec<Table> {
     match kind {
         Kind::Cpu => vec![cpu::table(&cpu::rows(columns, picked), columns)],
         Kind::Latency => latency::tables(columns, picked, rows),

@@ -49,6 +49,30 @@ fn latency_counts_waits_that_ended() {
     assert_eq!(histogram.counts.iter().position(|n| *n == (1, 0)), Some(6));
 }
 
+#[test]
+fn sampled_data_answers_with_sums_and_makes_nothing_up() {
+    let mut c = columns();
+    c.facts.sampled_hz = Some(20);
+    let picked = Picked::everything(&c);
+    for kind in [Kind::Latency, Kind::Preempt, Kind::Wakes] {
+        for t in make(kind, &c, &picked, 10) {
+            assert!(
+                t.rows.is_empty() && t.notes == ["not known: the data was sampled 20 times a second, not traced"],
+                "{t:?}"
+            );
+        }
+    }
+    let t = &make(Kind::States, &c, &picked, 10)[0];
+    let of = |key: &str| &t.rows[0][t.columns.iter().position(|column| column.0 == key).unwrap()];
+    assert_eq!(
+        (of("running_ns"), of("pushed_off"), of("involuntary")),
+        (&Cell::Ns(40), &Cell::Unknown, &Cell::Unknown)
+    );
+    let t = &make(Kind::Cpu, &c, &picked, 10)[0];
+    assert_eq!(t.rows[0][0], Cell::Count(0));
+    assert!(t.notes.iter().any(|n| n.starts_with("– is not known")), "{t:?}");
+}
+
 /// The seed's question: the largest time from a thread's switch-out in S to its next run.
 #[test]
 fn the_largest_blocking_time_of_a_thread() {

@@ -1,7 +1,8 @@
 //! Detectors: what looks like trouble in a window, each with its numbers and the stretch that shows it best.
 //!
 //! A detector only counts; the faces put the numbers in words. Every finding names a threshold of [`Thresholds`] that it
-//! passed. Findings come most important first: warnings before notes, larger shares first.
+//! passed. Findings come most important first: warnings before notes, larger shares first. Of sampled data only sums are
+//! known: what needs to know when something happened finds nothing there.
 
 use super::fold::Utid;
 use super::model::Model;
@@ -138,6 +139,9 @@ fn idle_while_ready(
     let mut waiting: Vec<&&ThreadRow> = rows.iter().filter(|r| r.times.ready() >= t.idle_while_ready.max(1)).collect();
     waiting.sort_by_key(|r| std::cmp::Reverse(r.times.ready()));
     let mut found = Vec::new();
+    if model.sampled() {
+        return found;
+    }
     for row in waiting.into_iter().take(OF_A_KIND) {
         let mut waits: Vec<(u32, Window)> = model.ready_stretches(row.utid, window, WORTH_MOVING);
         waits.sort_by_key(|w| std::cmp::Reverse(w.1.len()));
@@ -188,7 +192,7 @@ fn lost(model: &Model, window: Window) -> Vec<(f64, Finding)> {
 }
 
 fn worst(model: &Model, utid: Utid, window: Window) -> Window {
-    match model.worst_wait(utid, window) {
+    match model.worst_wait(utid, window).filter(|_| !model.sampled()) {
         Some(wait) => {
             Window { from: wait.start, to: wait.start + wait.dur.unwrap_or(window.to.saturating_sub(wait.start)) }
         }

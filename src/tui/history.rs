@@ -117,7 +117,8 @@ impl History {
             let advance = live.tail.advance(&mut live.model)?;
             more |= !advance.caught_up;
             live.caught_up |= advance.caught_up;
-            if advance.events > 0 || self.clocks.is_empty() {
+            // Sampled data has no events, but its watermark moves on.
+            if advance.through > self.extent.to || advance.events > 0 || self.clocks.is_empty() {
                 self.extent.to = self.extent.to.max(advance.through);
                 if self.extent.from == 0 {
                     self.extent.from = live.model.bounds().map_or(0, |b| b.from);

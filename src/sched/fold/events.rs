@@ -283,7 +283,8 @@ impl Folder {
         let Some(live) = self.live.get_mut(utid as usize) else { return };
         match &mut live.open {
             Some(open) if matches!(open.state, ThreadNow::Blocked(_)) => {
-                open.io_wait = Some(io_wait);
+                // procfs knows the function, not what it is waited for.
+                open.io_wait = (!self.sampled).then_some(io_wait);
                 open.function = function;
             }
             _ => {

@@ -33,6 +33,9 @@ impl Model {
         let mut prio = None;
         for piece in self.pieces(utid, window) {
             prio = piece.prio().or(prio);
+            if row.sampled {
+                continue;
+            }
             if let (Some(waker), true) = (piece.waker(), piece.start >= window.from) {
                 *woken_by.entry(waker).or_default() += 1;
             }
@@ -90,6 +93,7 @@ impl Model {
     }
 
     /// Who ran on its CPU while a thread was ready, by share of that waiting time; without the idle thread and itself.
+    /// Nobody is named where the data was sampled: who ran in which part of a look is not known.
     pub fn ran_instead(&self, utid: Utid, window: Window) -> Vec<Share> {
         self.ran_instead_every(1, utid, window, ALL_STRETCHES).0
     }
@@ -98,6 +102,9 @@ impl Model {
     pub(super) fn ran_instead_every(&self, n: usize, utid: Utid, window: Window, budget: usize) -> (Vec<Share>, usize) {
         let mut by: FxHashMap<Option<Utid>, u64> = FxHashMap::default();
         let (mut total, mut left) = (0, budget);
+        if self.sampled() {
+            return (Vec::new(), budget);
+        }
         for piece in self.pieces(utid, window).filter(|p| p.is_ready()).step_by(n) {
             let wait = Window { from: piece.start.max(window.from), to: self.end_of(utid, &piece).min(window.to) };
             let Some(cpu) = self.wait_cpu(utid, &piece) else { continue };

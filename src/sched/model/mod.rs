@@ -151,6 +151,11 @@ impl Model {
         &self.folder
     }
 
+    /// procfs was sampled: sums are exact, but what happened when within a look is not known.
+    pub fn sampled(&self) -> bool {
+        self.folder.sampled()
+    }
+
     /// CPUs with their place, as far as told.
     pub fn topology(&self) -> &[CpuFact] {
         &self.topology

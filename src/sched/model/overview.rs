@@ -129,7 +129,8 @@ impl Model {
             }
             row.bar = bar;
         }
-        row.latency = scratch.stats();
+        // Sampling has the sums of waits, but not where one ends and the next begins.
+        row.latency = if row.sampled { Default::default() } else { scratch.stats() };
         row
     }
 

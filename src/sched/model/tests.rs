@@ -176,6 +176,32 @@ fn findings_carry_their_numbers() {
 }
 
 #[test]
+fn sampled_data_has_shares_and_no_waits() {
+    let on = |ts, cpu, tid| Item::CpuState { ts: ts * MS, cpu, tid, prio: 120, since: ts * MS };
+    let ready = |ts| Item::ThreadState { ts: ts * MS, tid: 8, state: ThreadNow::Runnable, since: None, cpu: Some(0) };
+    let mut items = vec![Item::Sampled { hz: 20 }, on(0, 0, 7), on(0, 1, 0), ready(0)];
+    for ts in (0..1000).step_by(100) {
+        items.extend([ready(ts), on(ts + 50, 0, 8), on(ts + 100, 0, 7), ready(ts + 100)]);
+    }
+    items.push(Item::CompleteThrough { ts: 1000 * MS });
+    let model = told(&items);
+    let eight = utid(&model, 8);
+    let view = model.overview(ms(0, 1000), 10, 10, &Thresholds::default());
+    let row = view.threads.iter().find(|r| r.tid == 8).unwrap();
+    assert_eq!((row.times.running, row.times.runnable), (500 * MS, 500 * MS));
+    assert_eq!((row.latency.count, row.ran_instead, row.last_waker, row.sampled), (0, None, None, true));
+    let kinds: Vec<_> = view.findings.iter().map(|f| (&f.kind, f.at)).collect();
+    let starving = FindingKind::Starving { utid: eight, share: 0.5, latency: Default::default(), instead: None };
+    assert_eq!(
+        kinds,
+        [(&starving, ms(0, 1000))],
+        "nobody is blamed, no worst wait, and CPU 1 was not seen to be idle just then"
+    );
+    let detail = model.thread(eight, ms(0, 1000), 10).unwrap();
+    assert!(detail.worst.is_empty() && detail.ran_instead.is_empty() && detail.histogram.iter().all(|h| *h == (0, 0)));
+}
+
+#[test]
 fn one_thread_with_a_cpu_while_others_wait_there() {
     let model = told(&story());
     // From 300 to 600 ms thread 8 has CPU 0 and 7 waits there.

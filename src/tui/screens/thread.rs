@@ -226,7 +226,12 @@ fn draw_waits(state: &State, data: &ThreadDetail, pen: &mut Pen<'_>) {
         }
     }
     if data.worst.is_empty() {
-        pen.say(1, 1, w, "it did not wait in this window", Tone::Dim);
+        let text = if data.row.sampled {
+            "not known: the data was sampled, not traced"
+        } else {
+            "it did not wait in this window"
+        };
+        pen.say(1, 1, w, text, Tone::Dim);
     }
 }
 
