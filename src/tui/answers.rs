@@ -309,6 +309,8 @@ pub struct StoreColumn {
     pub mark: bool,
     /// A snapshot covers it.
     pub snapshot: bool,
+    /// Recorded, but not summed up yet: its segment still grows.
+    pub pending: bool,
 }
 
 /// One segment of the list.
@@ -429,7 +431,8 @@ pub enum Done {
     Recorder(Box<RecorderView>),
     /// Path of a snapshot.
     Snapshot(Box<str>),
-    Mark,
+    /// The text.
+    Mark(Box<str>),
     Store(Box<StoreView>),
     Kept(Vec<SnapshotRow>, Vec<MarkRow>),
     /// In words.

@@ -111,9 +111,10 @@ fn turn(terminal: &mut Terminal, state: &mut State, links: &Links, mut pace: Pac
             }
             None => {
                 tick = Instant::now() + pace.interval();
-                let moving = state.cursor().is_live() || state.notice.is_some();
+                // What a tick asks for is drawn when it is answered; by itself it only takes notices away.
+                let notice = state.notice.is_some();
                 effects = update::update(state, Msg::Tick);
-                changed = moving;
+                changed = notice && state.notice.is_none();
             }
         }
     }

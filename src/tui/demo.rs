@@ -408,6 +408,7 @@ pub fn store() -> StoreView {
             loss: i == 34,
             mark: i == 40,
             snapshot: (32..35).contains(&i),
+            pending: false,
         })
         .collect();
     StoreView {

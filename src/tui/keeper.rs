@@ -78,7 +78,7 @@ fn perform(recorder: &mut dyn Recorder, shelf: &mut Shelf, deed: Deed) -> Result
     match deed {
         Deed::Snapshot { last, label } => recorder.snapshot(last, &label).map(|p| Done::Snapshot(p.into())),
         Deed::Keep { window, label } => recorder.keep(window, &label).map(|p| Done::Snapshot(p.into())),
-        Deed::Mark(text) => recorder.mark(&text).map(|()| Done::Mark),
+        Deed::Mark(text) => recorder.mark(&text).map(|()| Done::Mark(crate::names::printable(text.as_bytes()).into())),
         Deed::Store { range, columns } => {
             shelf.catalog(recorder)?;
             let Some(catalog) = &shelf.catalog else { return Err("the store cannot be read".into()) };

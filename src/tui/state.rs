@@ -216,6 +216,8 @@ pub struct SnapshotsState {
     pub snapshots: Vec<SnapshotRow>,
     /// Newest first.
     pub marks: Vec<MarkRow>,
+    /// Set from here, newest first, until a footer lists them.
+    pub fresh_marks: Vec<MarkRow>,
     /// The lists have come at least once.
     pub loaded: bool,
     /// Selected row.

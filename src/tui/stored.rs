@@ -71,6 +71,11 @@ pub fn view(catalog: &Catalog, summaries: &mut Summaries, range: Option<(u64, u6
                 sums[at].add(second);
             }
         }
+        if brief.seconds.is_empty() {
+            for at in columns_of(&out, begin, end - begin) {
+                out.columns[at].pending = true;
+            }
+        }
         for (at, _) in &brief.marks {
             if let Some(at) = column_of(&out, *at) {
                 out.columns[at].mark = true;
@@ -147,11 +152,17 @@ fn columns_of(view: &StoreView, real: u64, step: u64) -> std::ops::Range<usize> 
 fn real_window(entry: &Entry, totals: &Totals) -> (u64, u64) {
     let from = totals.real_of(totals.start);
     let to = if entry.is_growing() || totals.end <= totals.start {
-        from + 60_000_000_000
+        written(&entry.path).unwrap_or(from)
     } else {
         totals.real_of(totals.end)
     };
     (from, to.max(from + 1))
+}
+
+/// When a file was last written, ns since 1970.
+fn written(path: &Path) -> Option<u64> {
+    let since = std::fs::metadata(path).ok()?.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
+    u64::try_from(since.as_nanos()).ok()
 }
 
 fn brief_of<'s>(
@@ -212,7 +223,7 @@ fn segment_row(entry: &Entry, totals: &Totals, boot: Option<BootId>) -> SegmentR
     SegmentRow {
         path: path_text(&entry.path),
         from_real: from,
-        length: if entry.is_growing() { 0 } else { to - from },
+        length: to - from,
         window: (Some(totals.boot) == boot).then_some(window),
         bytes: entry.bytes,
         events: totals.events,

@@ -283,6 +283,31 @@ mod key_scripts {
     }
 
     #[test]
+    fn a_mark_set_here_is_listed_before_any_footer_has_it() {
+        let mut s = full(120, 40, "mono");
+        press(&mut s, "f4");
+        let effects = update(&mut s, Msg::Done(Done::Mark("deploy".into())));
+        demo::settle(&mut s, effects);
+        assert_eq!(&*s.snapshots.marks[0].text, "deploy");
+        assert_eq!(s.snapshots.marks.len(), 3);
+        let shown = text(&demo::drawn(&s));
+        assert!(shown.contains("deploy"), "{shown}");
+    }
+
+    #[test]
+    fn the_list_of_segments_keeps_up_while_something_records() {
+        let mut s = full(120, 40, "mono");
+        press(&mut s, "f3");
+        let asked = |s: &mut State| {
+            let effects: Vec<Effect> = (0..80).flat_map(|_| update(s, Msg::Tick)).collect();
+            effects.iter().filter(|e| matches!(e, Effect::Do(Deed::Store { .. }))).count()
+        };
+        assert_eq!(asked(&mut s), 2);
+        s.has_live = false;
+        assert_eq!(asked(&mut s), 0);
+    }
+
+    #[test]
     fn the_quit_key_types_a_letter_in_a_line() {
         let mut s = full(120, 40, "mono");
         assert_eq!(press(&mut s, "m q"), []);

@@ -113,7 +113,7 @@ fn draw_graphs(state: &State, data: &StoreView, pen: &mut Pen<'_>) {
                 2 => c.blocked.map(|v| scale(v, blocked_most)),
                 _ => c.busy.map(|_| c.worst.map_or(0.0, log)),
             };
-            (value, c.loss && i == 0)
+            (if c.pending && value.is_none() { Some(f32::NAN) } else { value }, c.loss && i == 0)
         });
         lanes::draw_share(pen, LABEL, y, values, *tone);
         let x = LABEL + u16::try_from(data.columns.len()).unwrap_or(0) + 1;

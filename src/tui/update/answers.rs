@@ -3,9 +3,12 @@
 use super::{ask_chain, ask_events, ask_store, lists};
 use crate::sched::fold::Utid;
 use crate::sched::summary::TrackId;
-use crate::tui::answers::{Answer, Ask, Deed, Done, Reply, Slice, Tracks};
+use crate::tui::answers::{Answer, Ask, Deed, Done, MarkRow, Reply, Slice, Tracks};
 use crate::tui::labels::NewLabels;
 use crate::tui::state::{Effect, Popup, Screen, State};
+
+/// Marks set from here that are remembered until a footer has them.
+const FRESH: usize = 64;
 
 /// An answer came. What it says about words, clocks and the extent always counts; the data only while it is still wanted.
 pub fn take(state: &mut State, answer: Answer, out: &mut Vec<Effect>) {
@@ -173,8 +176,10 @@ pub fn done(state: &mut State, done: Done, out: &mut Vec<Effect>) {
                 _ => {}
             }
         }
-        Done::Mark => {
-            state.tell("marked");
+        Done::Mark(text) => {
+            state.tell(format!("marked “{text}”"));
+            state.snapshots.fresh_marks.insert(0, MarkRow { at_real: state.recorder.now_real, text });
+            state.snapshots.fresh_marks.truncate(FRESH);
             if state.screen == Screen::Snapshots {
                 out.push(Effect::Do(Deed::Kept));
             }
@@ -188,7 +193,10 @@ pub fn done(state: &mut State, done: Done, out: &mut Vec<Effect>) {
         }
         Done::Kept(snapshots, marks) => {
             state.snapshots.snapshots = snapshots;
-            state.snapshots.marks = marks;
+            // Marks of the growing segment are in no footer yet: those set from here are kept until they are.
+            let listed = marks.first().map_or(0, |m| m.at_real.saturating_add(2_000_000_000));
+            state.snapshots.fresh_marks.retain(|m| m.at_real > listed);
+            state.snapshots.marks = state.snapshots.fresh_marks.iter().cloned().chain(marks).collect();
             state.snapshots.loaded = true;
         }
         Done::Failed(why) => state.complain(&*why),

@@ -53,13 +53,14 @@ pub fn gap_cells(window: Window, gaps: &[Window], n: usize) -> Vec<bool> {
         .collect()
 }
 
-/// A line of values 0..=1 as eighth blocks in one tone (`None`: not recorded).
+/// A line of values 0..=1 as eighth blocks in one tone. `None`: not recorded; not a number: recorded, value not known yet.
 pub fn draw_share(pen: &mut Pen<'_>, x: u16, y: u16, values: impl Iterator<Item = (Option<f32>, bool)>, tone: Tone) {
     for (i, (value, loss)) in values.enumerate() {
         let Ok(i) = u16::try_from(i) else { return };
         let (glyph, tone) = match value {
             _ if loss => ('╱', Tone::Loss),
             None => ('╱', Tone::Loss),
+            Some(v) if v.is_nan() => ('┄', Tone::Unknown),
             Some(v) if v <= 0.0 => ('▁', Tone::Idle),
             Some(v) => (eighth(v), tone),
         };
