@@ -6,11 +6,12 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context;
+use rusqlite::types::ValueRef;
 
-use super::reading::{Source, Stop};
+use super::reading::{Source, Spinner, Stop};
 use super::{Globals, failed, query_shell, usage};
 use crate::query::Keep;
-use crate::query::engine::{Engine, wants_events};
+use crate::query::engine::{Engine, Rows, wants_events};
 use crate::query::output::{Format, printer};
 
 /// Ask in SQL, with Perfetto's tables (without SQL: an interactive shell)
@@ -50,13 +51,17 @@ pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
     let keep = if script.as_deref().is_none_or(wants_events) { Keep::Everything } else { Keep::Nothing };
     let loaded = source.load(&args.window, keep, &stop)?;
     let mut engine = Engine::open(Arc::new(loaded.columns))?;
-    let flag = stop.clone();
-    engine.on_progress(10_000, move || flag.asked());
+    let spinner = Spinner::new();
+    let (flag, turning) = (stop.clone(), spinner.clone());
+    engine.on_progress(10_000, move || {
+        turning.tick();
+        flag.asked()
+    });
     let format = format(&args.format)?;
     match script {
         Some(script) => {
-            let mut out = printer(format, BufWriter::new(io::stdout().lock()));
-            match engine.run(&script, &mut *out) {
+            let rows = printer(format, BufWriter::new(io::stdout().lock()));
+            match engine.run(&script, &mut Quiet { rows, spinner: spinner.clone() }) {
                 Err(e) if e.is_broken_pipe() => Ok(ExitCode::SUCCESS),
                 result => result.map(|()| ExitCode::SUCCESS).map_err(Into::into),
             }
@@ -65,6 +70,27 @@ pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
             query_shell::run(&mut engine, format, &|| stop.forget()).context("the shell")?;
             Ok(ExitCode::SUCCESS)
         }
+    }
+}
+
+/// Takes the spinner away before rows are printed.
+struct Quiet<'a> {
+    rows: Box<dyn Rows + 'a>,
+    spinner: Spinner,
+}
+
+impl Rows for Quiet<'_> {
+    fn begin(&mut self, columns: &[String]) -> io::Result<()> {
+        self.spinner.finish();
+        self.rows.begin(columns)
+    }
+
+    fn row(&mut self, cells: &[ValueRef<'_>]) -> io::Result<()> {
+        self.rows.row(cells)
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        self.rows.end()
     }
 }
 

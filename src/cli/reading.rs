@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::{Globals, WindowArgs, failed, paths_or_store, usage};
 use crate::feed::{self, Progress, Survey};
@@ -160,5 +160,38 @@ impl Bar {
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();
         }
+    }
+}
+
+/// Says on a terminal that a query still runs, once that takes a while.
+#[derive(Clone)]
+pub struct Spinner {
+    bar: ProgressBar,
+    since: Instant,
+}
+
+impl Spinner {
+    /// Nothing is shown yet.
+    pub fn new() -> Spinner {
+        let bar = ProgressBar::hidden();
+        let style = ProgressStyle::with_template("{spinner} asking, {elapsed} (Ctrl-C stops)");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+        Spinner { bar, since: Instant::now() }
+    }
+
+    /// Turns it.
+    pub fn tick(&self) {
+        if self.since.elapsed() < Duration::from_secs(1) || self.bar.is_finished() {
+            return;
+        }
+        if self.bar.is_hidden() && std::io::stderr().is_terminal() {
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
+        self.bar.tick();
+    }
+
+    /// Takes it away for good.
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
     }
 }

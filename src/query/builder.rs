@@ -7,11 +7,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::columns::{Columns, NONE, Track, UNFINISHED};
 use super::facts::{Facts, Meta};
-use super::marks::{self, Mark};
 use crate::names::{NameId, NameTable, printable};
 use crate::sched::event::{Event, EventKind, Item, SystemFact, ThreadNow, Tid};
 use crate::sched::fields::SOFTIRQS;
 use crate::sched::fold::{Interval, Sink, Utid};
+use crate::sched::marks::{self, Marker};
 use crate::sched::summary::Window;
 
 /// Which raw events are kept beside what is folded from them.
@@ -169,29 +169,31 @@ impl Builder {
     fn mark(&mut self, ts: u64, emitter: Option<Utid>, text: &[u8]) {
         let thread = Track::Thread(emitter.unwrap_or(NONE));
         match marks::parse(text) {
-            Mark::Begin { name } => self.enter(ts, thread, name),
-            Mark::End => self.leave(ts, thread),
-            Mark::Instant { name } => {
+            Marker::Begin { name } => self.enter(ts, thread, name),
+            Marker::End => self.leave(ts, thread),
+            Marker::Instant { name } => {
                 self.enter(ts, thread, name);
                 self.leave(ts, thread);
             }
-            Mark::AsyncBegin { pid, track, name, cookie } => {
-                let key = self.columns.names.intern(track.unwrap_or(name));
+            Marker::AsyncBegin { pid, name, cookie } => {
                 let name = self.columns.names.intern(name);
-                let track = self.track(Track::Process(pid, key));
+                let track = self.track(Track::Process(pid, name));
                 let row = self.open_slice(ts, track, name, false);
                 self.open_async.insert((track, cookie), row);
             }
-            Mark::AsyncEnd { pid, track, name, cookie } => {
-                let key = self.columns.names.intern(track.unwrap_or(name));
-                let track = self.track(Track::Process(pid, key));
+            Marker::AsyncEnd { pid, name, cookie } => {
+                let name = self.columns.names.intern(name);
+                let track = self.track(Track::Process(pid, name));
                 if let Some(row) = self.open_async.remove(&(track, cookie)) {
                     self.end_slice(ts, row);
                 }
             }
-            Mark::Counter { pid, name, value } => {
-                let name = self.columns.names.intern(name);
-                self.sample(ts, Track::ProcessCounter(pid, name), value);
+            Marker::Counter { pid, name, value } => {
+                let value = std::str::from_utf8(value).ok().and_then(|v| v.trim().parse::<f64>().ok());
+                if let Some(value) = value.filter(|v| v.is_finite()) {
+                    let name = self.columns.names.intern(name);
+                    self.sample(ts, Track::ProcessCounter(pid, name), value);
+                }
             }
         }
     }

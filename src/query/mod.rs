@@ -14,7 +14,6 @@ pub mod facts;
 pub mod functions;
 pub mod library;
 pub mod load;
-pub mod marks;
 pub mod output;
 pub mod perfetto_sql;
 pub mod postings;

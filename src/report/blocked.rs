@@ -59,9 +59,11 @@ fn blocked_rows<'a>(
     c.states_by_utid().of(utid).iter().filter_map(move |&row| {
         let state = c.states.left(row).filter(|_| c.states.kind(row) == Kind::Blocked)?;
         let ns = picked.ended(c, row).filter(|_| picked.has_cpu(c.states.cpu(row)))?;
-        // Z and X never end; what they wait for is their parent.
+        // Z and X never end: what they wait for is their parent. I is a kernel thread without work; only who asks for
+        // it by name wants to know.
         let dead = state.contains(TaskState::ZOMBIE) || state.contains(TaskState::DEAD);
-        (!dead).then_some((row, state, ns))
+        let idle = state == TaskState::IDLE && picked.all;
+        (!dead && !idle).then_some((row, state, ns))
     })
 }
 

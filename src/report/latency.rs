@@ -3,7 +3,7 @@
 use super::pick::Picked;
 use super::table::{Cell, Table, process_name, thread_name};
 use crate::query::Columns;
-use crate::query::columns::Kind;
+use crate::query::columns::{Kind, UNFINISHED};
 use crate::sched::fold::Utid;
 use crate::sched::latency::{Latencies, Log2Histogram};
 use crate::sched::summary::LatencyStats;
@@ -56,6 +56,26 @@ pub fn rows(c: &Columns, picked: &Picked) -> (Vec<Row>, Log2Histogram) {
     (out, histogram)
 }
 
+/// Waits that had not ended when the window did: how many, and thread and length so far of the longest.
+pub fn open_waits(c: &Columns, picked: &Picked) -> Option<(u64, Utid, u64)> {
+    let mut found: Option<(u64, Utid, u64)> = None;
+    for utid in picked.threads() {
+        let last = c.states_by_utid().of(utid).iter().rev().find(|row| c.states.ts(**row) < picked.window.to);
+        let Some(&row) = last.filter(|row| matches!(c.states.kind(**row), Kind::Runnable | Kind::Preempted)) else {
+            continue;
+        };
+        // Of a thread that is gone for good nothing more is known.
+        let gone = c.facts.threads.get(utid as usize).is_some_and(|t| t.end.is_some());
+        let is_open = c.states.dur(row) == UNFINISHED && !gone && picked.has_cpu(c.states.cpu(row));
+        if is_open {
+            let so_far = picked.window.to.saturating_sub(c.states.ts(row));
+            let (count, worst, longest) = found.unwrap_or((0, utid, 0));
+            found = Some(if so_far > longest { (count + 1, utid, so_far) } else { (count + 1, worst, longest) });
+        }
+    }
+    found
+}
+
 /// Why a thread was ready and did not run, in words.
 pub fn cause(c: &Columns, row: u32) -> String {
     match (c.states.kind(row), c.states.preemptor(row), c.states.waker(row), c.states.from_interrupt(row)) {
@@ -105,6 +125,13 @@ pub fn tables(c: &Columns, picked: &Picked, limit: usize) -> Vec<Table> {
         ]);
     }
     t.cut(limit);
+    if let Some((count, utid, so_far)) = open_waits(c, picked) {
+        t.notes.push(format!(
+            "{count} waits had not ended; the longest, of {}, lasts {} so far",
+            thread_name(c, utid),
+            units::show::span_exact(so_far)
+        ));
+    }
     let mut h = Table::new(
         "latency_histogram",
         "All these waits by length",

@@ -44,6 +44,8 @@ fn latency_counts_waits_that_ended() {
     let (rows, histogram) = latency::rows(&c, &Picked::everything(&c));
     assert_eq!(rows.len(), 1, "the other two waits have not ended");
     assert_eq!((rows[0].utid, rows[0].all.count, rows[0].all.max, rows[0].all.max_at), (LOADER, 1, 100, 600));
+    // ckpt is ready since 450, the logger since 700; the data ends at 1000.
+    assert_eq!(latency::open_waits(&c, &Picked::everything(&c)), Some((2, 3, 550)));
     assert_eq!(latency::cause(&c, rows[0].worst), "woken by log\\x1b[2Jship [12]");
     // 100 ns lies in [64, 128).
     assert_eq!(histogram.counts.iter().position(|n| *n == (1, 0)), Some(6));

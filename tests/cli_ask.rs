@@ -1,0 +1,154 @@
+//! `query`, `report`, `check` and `export` from outside, on the trace that tracebox recorded.
+#![allow(clippy::unwrap_used)]
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+fn dashcam() -> Command {
+    let mut c = Command::new(env!("CARGO_BIN_EXE_dashcam"));
+    c.env_remove("DASHCAM_DIR").env_remove("DASHCAM_CONFIG").env_remove("DASHCAM_LOG").env("TZ", "UTC");
+    c.stdin(Stdio::null());
+    c
+}
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/perfetto").join(name)
+}
+
+fn trace() -> PathBuf {
+    fixture("training-like.pftrace.zst")
+}
+
+fn run(args: &[&str]) -> Output {
+    dashcam().args(args).arg(trace()).output().unwrap()
+}
+
+fn stdout(out: &Output) -> String {
+    assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
+    String::from_utf8(out.stdout.clone()).unwrap()
+}
+
+#[test]
+fn query_prints_the_rows_of_trace_processor() {
+    let sql = "SELECT s.ts, s.dur, s.cpu, t.tid, s.end_state, s.priority FROM sched s JOIN thread t USING (utid) ORDER BY s.ts, s.cpu";
+    let mut ours: Vec<String> = stdout(&run(&["query", "--format", "csv", sql])).lines().map(str::to_owned).collect();
+    let mut theirs: Vec<String> =
+        std::fs::read_to_string(fixture("expected/sched.csv")).unwrap().lines().map(str::to_owned).collect();
+    assert_eq!(ours[0], theirs[0]);
+    ours.sort();
+    theirs.sort();
+    assert_eq!(ours, theirs);
+}
+
+#[test]
+fn query_takes_statements_from_a_flag_a_file_stdin_and_the_library() {
+    let count = |out: Output| stdout(&out).lines().last().unwrap().trim().to_owned();
+    assert_eq!(count(run(&["query", "SELECT count(*) FROM sched"])), "3750");
+    assert_eq!(count(run(&["query", "-Q", "SELECT count(*) FROM sched"])), "3750");
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "SELECT count(*) FROM sched;").unwrap();
+    assert_eq!(count(run(&["query", "-f", file.path().to_str().unwrap()])), "3750");
+    assert!(stdout(&run(&["query", "-f", "top_running"])).contains("pt_loader:0"));
+    let mut child = dashcam().arg("query").arg(trace()).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"SELECT count(*) FROM sched").unwrap();
+    assert_eq!(count(child.wait_with_output().unwrap()), "3750");
+    assert!(stdout(&dashcam().args(["query", "--list"]).output().unwrap()).contains("top_running"));
+}
+
+#[test]
+fn sql_errors_show_the_place_on_stderr_and_fail() {
+    let out = run(&["query", "SELECT 1;\nSELECT nme FROM thread"]);
+    assert_eq!(out.status.code(), Some(1));
+    let err = String::from_utf8(out.stderr).unwrap();
+    assert!(err.contains("no such column: nme (line 2, column 8)") && err.contains("       ^"), "{err}");
+}
+
+#[test]
+fn a_window_of_a_foreign_trace_is_cut_after_reading_it() {
+    // The trace lasts 2.95 s; of its last second no row may begin more than a second before the end, but for those
+    // that lasted into it.
+    let sql = "SELECT count(*) FROM sched WHERE ts + dur < trace_end() - 1000000000 AND dur >= 0";
+    assert_eq!(stdout(&run(&["query", "--last", "1s", sql])).lines().last(), Some("       0"));
+    let out = run(&["query", "--from", "10:00", "--to", "10:01", "SELECT 1"]);
+    assert_eq!(out.status.code(), Some(1));
+    let err = String::from_utf8(out.stderr).unwrap();
+    assert!(err.contains("the data goes from 2026-11-30 12:33:50"), "{err}");
+    assert_eq!(run(&["query", "--from", "when", "SELECT 1"]).status.code(), Some(2));
+}
+
+#[test]
+fn the_seeds_question_is_one_command() {
+    let text = stdout(&run(&["report", "blocked", "--thread", "launch_thread", "--json"]));
+    let row: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    // By an independent query: the longest S of the thread and the R that follows it.
+    let sql = "SELECT max(off) AS off FROM (SELECT state, lead(ts + dur) OVER (ORDER BY ts) - ts AS off, \
+               lead(state) OVER (ORDER BY ts) AS next FROM thread_state JOIN thread USING (utid) \
+               WHERE thread.name = 'launch_thread') WHERE state = 'S' AND next = 'R'";
+    let answer: serde_json::Value =
+        serde_json::from_str(stdout(&run(&["query", "--format", "json", sql])).trim()).unwrap();
+    assert_eq!((row["state"].as_str(), &row["off_cpu_ns"]), (Some("S"), &answer["off"]));
+}
+
+#[test]
+fn reports_come_as_text_markdown_and_json() {
+    for report in ["cpu", "latency", "states", "blocked", "preempt", "wakes", "io", "summary"] {
+        assert!(stdout(&run(&["report", report])).lines().count() > 3, "{report}");
+        assert!(stdout(&run(&["report", report, "--markdown"])).starts_with("### "), "{report}");
+        for line in stdout(&run(&["report", report, "--json"])).lines() {
+            assert!(serde_json::from_str::<serde_json::Value>(line).unwrap()["report"].is_string());
+        }
+    }
+    assert_eq!(run(&["report", "nothing"]).status.code(), Some(2));
+    assert_eq!(run(&["report", "cpu", "--role", "nobody"]).status.code(), Some(2));
+}
+
+#[test]
+fn check_keeps_a_history_and_exits_3_when_a_metric_got_worse() {
+    let dir = tempfile::tempdir().unwrap();
+    let (history, metrics) = (dir.path().join("history.csv"), dir.path().join("metrics.toml"));
+    let metric = "[[metric]]\nname = \"slices\"\nsql = \"SELECT count(*) FROM sched\"\nworse = \"higher\"\ntolerance = \"10 %\"\n";
+    std::fs::write(&metrics, metric).unwrap();
+    let check = |more: &[&str]| {
+        let args = ["check", "--baseline", history.to_str().unwrap(), "--metrics", metrics.to_str().unwrap()];
+        let out = run(&[&args[..], more].concat());
+        (out.status.code(), String::from_utf8(out.stdout).unwrap(), String::from_utf8(out.stderr).unwrap())
+    };
+    let (code, _, err) = check(&[]);
+    assert!(code == Some(1) && err.contains("the first run makes it with --save"), "{err}");
+    assert_eq!(check(&["--save"]).0, Some(0));
+    assert_eq!(check(&["--save"]).0, Some(0), "the same data is fine");
+    let lines = std::fs::read_to_string(&history).unwrap();
+    assert_eq!(lines.lines().count(), 3, "{lines}");
+    std::fs::write(&history, "when,metric,value\nt,slices,3000\n").unwrap();
+    let (code, text, _) = check(&[]);
+    assert!(code == Some(3) && text.contains("+25.0 %") && text.contains("WORSE"), "{text}");
+}
+
+#[test]
+fn case_99_exports_go_to_files_folders_and_pipes() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    for (format, name) in [
+        ("perfetto", "a.pftrace"),
+        ("perfetto", "a.pftrace.zst"),
+        ("text", "a.txt"),
+        ("json", "a.json"),
+        ("ctf", "ctf"),
+    ] {
+        stdout(&run(&["export", "--format", format, "-o", &path(name)]));
+    }
+    assert!(Path::new(&path("ctf/metadata")).exists());
+    // What was exported can be asked again.
+    for name in ["a.pftrace", "a.pftrace.zst"] {
+        let out = dashcam().args(["query", "SELECT count(*) FROM sched", &path(name)]).output().unwrap();
+        assert!(stdout(&out).contains("3750"), "{name}");
+    }
+    assert_eq!(run(&["export", "--format", "ctf"]).status.code(), Some(2));
+    assert_eq!(run(&["export", "--format", "perfetto", "--last", "1s", "-o", &path("cut")]).status.code(), Some(1));
+    let mut child = dashcam().args(["export", "--format", "text"]).arg(trace()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut first = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
+    assert_eq!(first, "# tracer: nop\n");
+    assert_eq!(child.wait().unwrap().code(), Some(0), "a reader that goes away is no failure");
+}
