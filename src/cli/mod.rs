@@ -84,6 +84,13 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(e) => return clap_exit(&e),
     };
+    // Only a recorder reads its configuration again, and a screen must leave in order; all others end with their terminal.
+    if !matches!(
+        cli.command,
+        None | Some(Command::Record(_) | Command::Live(_) | Command::Trace(_) | Command::Browse(_))
+    ) {
+        crate::recorder::signals::release_hangup();
+    }
     init_log(&cli);
     match run(&cli) {
         Ok(code) => code,

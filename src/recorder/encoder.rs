@@ -17,7 +17,7 @@ use crate::kernel::records::{Cursor, Record, Step};
 use crate::kernel::stats::CpuStats;
 use crate::perfetto::encode::{BundleBuilder, FullSwitch, packets};
 use crate::sched::event::{Loss, Tid};
-use crate::sched::state::StateLayout;
+use crate::sched::state::{StateLayout, TaskState};
 use crate::store::footer::{MAX_MARKS, Mark};
 use crate::store::index::{FrameFacts, FrameKind, LossCount};
 
@@ -55,6 +55,30 @@ pub enum Hint {
     Gone { ts: u64, tid: Tid },
 }
 
+/// `prev_state` to canonical state, worked out once for all values that occur.
+#[derive(Debug)]
+pub struct States {
+    layout: StateLayout,
+    known: Box<[TaskState]>,
+}
+
+impl From<StateLayout> for States {
+    fn from(layout: StateLayout) -> States {
+        // TASK_REPORT and the bits above it end below this on every kernel so far.
+        States { layout, known: (0..0x400).map(|raw| layout.decode(raw)).collect() }
+    }
+}
+
+impl States {
+    #[inline]
+    fn decode(&self, raw: i64) -> TaskState {
+        match usize::try_from(raw).ok().and_then(|at| self.known.get(at)) {
+            Some(state) => *state,
+            None => self.layout.decode(raw),
+        }
+    }
+}
+
 /// What does not change during a recording.
 #[derive(Debug)]
 pub struct EncoderParts {
@@ -63,7 +87,7 @@ pub struct EncoderParts {
     /// What records mean.
     pub plan: Plan,
     /// What `prev_state` means.
-    pub states: StateLayout,
+    pub states: States,
     /// Names of blocking functions.
     pub stacks: Stacks,
     /// Where hints go; when it is full they are dropped and [`Encoder::take_missed_hints`] says so.
@@ -239,6 +263,7 @@ impl Encoder {
             if !loss.is_none() {
                 facts.loss.push((cpu.id, loss));
             }
+            cpu.tell_meter();
             if let Some((min, max)) = cpu.span.take() {
                 facts.span = Some(facts.span.map_or((min, max), |(a, b)| (a.min(min), b.max(max))));
             }
@@ -259,6 +284,7 @@ impl Encoder {
     /// Loss that only the counters tell (end of a segment, CPU gone offline).
     pub fn rest_of_loss(&mut self, id: u32, stats: &CpuStats, now: u64) {
         let Ok(at) = self.cpus.binary_search_by_key(&id, |c| c.id) else { return };
+        self.cpus[at].tell_meter();
         // Pages still queued may tell it themselves.
         if self.cpus[at].pages.is_empty()
             && let Some(loss) = self.cpus[at].meter.rest(stats, now)
@@ -332,6 +358,7 @@ impl Encoder {
 
     fn page_loss(&mut self, at: usize, page: &Page, cursor: &Cursor, first_ts: u64) {
         let first_ts = first_ts.saturating_add_signed(self.offset);
+        self.cpus[at].tell_meter();
         let loss = self.cpus[at].meter.page(cursor.header(), first_ts, || page.stats);
         if let Some(loss) = loss {
             self.lost(at, loss);
@@ -449,11 +476,21 @@ impl Encoder {
 }
 
 impl Cpu {
+    /// Events of one CPU come in time order: the first is the earliest.
     #[inline]
     fn seen(&mut self, ts: u64) {
         self.events += 1;
-        self.meter.saw(ts);
-        self.span = Some(self.span.map_or((ts, ts), |(min, max)| (min.min(ts), max.max(ts))));
+        match &mut self.span {
+            Some(span) => span.1 = span.1.max(ts),
+            None => self.span = Some((ts, ts)),
+        }
+    }
+
+    /// The loss meter wants to know where the known events end.
+    fn tell_meter(&mut self) {
+        if let Some((_, last)) = self.span {
+            self.meter.saw(last);
+        }
     }
 }
 

@@ -110,7 +110,7 @@ impl Setup<'_> {
         let parts = EncoderParts {
             layout: *instance.layout(),
             plan,
-            states: instance.state_layout(),
+            states: instance.state_layout().into(),
             stacks: Stacks::new(self.facts.symbols.clone()),
             hints: self.channels.hints.clone(),
         };

@@ -52,6 +52,10 @@ struct Cpu {
     /// Up to where busy and known time are booked.
     booked: u64,
     cells: Vec<Cell>,
+    /// The last cell looked at, and the time it covers: nearly every event falls into it.
+    at: usize,
+    from: u64,
+    until: u64,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -241,7 +245,10 @@ impl Tracker {
     /// Ends the summary at `end` and begins the next there.
     pub fn take_summary(&mut self, end: u64) -> (Summary, Option<WorstWait>) {
         let summary = self.summary(end);
-        self.cpus.iter_mut().for_each(|c| c.cells.clear());
+        for c in &mut self.cpus {
+            c.cells.clear();
+            (c.from, c.until) = (0, 0);
+        }
         self.start = end;
         self.cpus.iter_mut().for_each(|c| c.booked = end);
         (summary, self.worst.take())
@@ -327,44 +334,65 @@ impl Tracker {
         }
     }
 
-    /// Books the time since the last event of this CPU, cell by cell.
+    /// Books the time since the last event of this CPU.
     #[inline]
     fn book(&mut self, place: usize, ts: u64) {
-        let (start, c) = (self.start, &mut self.cpus[place]);
-        let (mut from, busy, known) = (c.booked, c.tid != 0, c.known);
-        if ts <= from {
+        let c = &mut self.cpus[place];
+        if ts <= c.booked {
             return;
         }
-        c.booked = ts;
-        if !known {
+        if c.booked >= c.from && ts <= c.until {
+            let spent = if c.known { ts - c.booked } else { 0 };
+            let cell = &mut c.cells[c.at];
+            cell.known += spent;
+            cell.busy += if c.tid != 0 { spent } else { 0 };
+            c.booked = ts;
             return;
         }
-        while from < ts {
-            let at = ((from - start) / STEP) as usize;
-            let until = ts.min(start + (at as u64 + 1) * STEP);
-            if at >= MAX_CELLS {
-                return;
-            }
-            if c.cells.len() <= at {
-                // What stays ready or blocked over a border counts in the new cell too.
-                let carried = Cell { ready: c.ready, blocked: c.blocked, ..Cell::default() };
-                c.cells.resize(at + 1, carried);
-            }
-            let cell = &mut c.cells[at];
-            cell.known += until - from;
-            cell.busy += if busy { until - from } else { 0 };
-            from = until;
-        }
+        self.book_over_cells(place, ts);
     }
 
-    fn cell(&mut self, place: usize, ts: u64) -> &mut Cell {
-        let at = (ts.saturating_sub(self.start) / STEP) as usize;
-        let at = at.min(MAX_CELLS - 1);
-        let cells = &mut self.cpus[place].cells;
-        if cells.len() <= at {
-            cells.resize(at + 1, Cell::default());
+    /// The same over the borders of cells.
+    #[cold]
+    fn book_over_cells(&mut self, place: usize, ts: u64) {
+        let c = &self.cpus[place];
+        let (mut from, busy, known) = (c.booked, c.tid != 0, c.known);
+        while from < ts {
+            let until = ts.min(self.start + ((from - self.start) / STEP + 1) * STEP);
+            let cell = self.cell(place, from);
+            if known {
+                cell.known += until - from;
+                cell.busy += if busy { until - from } else { 0 };
+            }
+            from = until;
         }
-        &mut cells[at]
+        self.cpus[place].booked = ts;
+    }
+
+    #[inline]
+    fn cell(&mut self, place: usize, ts: u64) -> &mut Cell {
+        let c = &self.cpus[place];
+        if ts < c.from || ts >= c.until {
+            self.turn_to(place, ts);
+        }
+        let c = &mut self.cpus[place];
+        &mut c.cells[c.at]
+    }
+
+    /// Makes the cell of `ts` the one that is looked at.
+    #[cold]
+    fn turn_to(&mut self, place: usize, ts: u64) {
+        let at = ((ts.saturating_sub(self.start) / STEP) as usize).min(MAX_CELLS - 1);
+        let c = &mut self.cpus[place];
+        if c.cells.len() <= at {
+            // What stays ready or blocked over a border counts in the new cell too.
+            let carried = Cell { ready: c.ready, blocked: c.blocked, ..Cell::default() };
+            c.cells.resize(at + 1, carried);
+        }
+        c.at = at;
+        c.from = self.start + at as u64 * STEP;
+        // The last cell takes everything that comes after it.
+        c.until = if at == MAX_CELLS - 1 { u64::MAX } else { c.from + STEP };
     }
 
     #[inline]

@@ -55,7 +55,7 @@ fn encoder(cpus: &[u32]) -> (Encoder, Receiver<Hint>) {
     let parts = EncoderParts {
         layout: PageLayout::USUAL,
         plan: Plan::new(&table),
-        states: StateLayout::SINCE_4_14,
+        states: StateLayout::SINCE_4_14.into(),
         stacks: Stacks::default(),
         hints,
     };

@@ -1,0 +1,180 @@
+//! What recording costs, beside `perf record -z` in the same run: `cargo bench --bench capture` (root, perf, hackbench).
+//!
+//! Both record sched_switch and sched_waking of all CPUs while the same load runs, so both see the same events. Printed:
+//! CPU of all recorder threads per million events, bytes per event on disk, loss, memory; then an idle stretch with the
+//! default configuration, snapshots under load, and 64 made-up CPUs with a million events a second.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+#[path = "../tests/recorder_support/mod.rs"]
+mod support;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+const SCHED_ONLY: &str = "[capture]\nevents = [\"sched/sched_switch\", \"sched/sched_waking\"]\nblocked = \"off\"\n\
+                          [counters]\ninterval = \"0s\"\n";
+
+struct Recorder {
+    dir: tempfile::TempDir,
+    child: Child,
+}
+
+impl Recorder {
+    fn start(config: &str) -> Recorder {
+        let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        fs::write(dir.path().join("config.toml"), config).unwrap();
+        let child = Self::command(dir.path()).arg("record").stderr(Stdio::null()).spawn().unwrap();
+        while !dir.path().join("dashcam.pid").exists() {
+            sleep(Duration::from_millis(10));
+        }
+        sleep(Duration::from_secs(1));
+        Recorder { dir, child }
+    }
+
+    fn command(dir: &Path) -> Command {
+        let mut c = Command::new(env!("CARGO_BIN_EXE_dashcam"));
+        c.arg("--dir").arg(dir).arg("--config").arg(dir.join("config.toml"));
+        c.arg("--instance").arg(format!("dashcam-test-bench-{}", std::process::id()));
+        c
+    }
+
+    fn status(&self) -> Value {
+        let out = Self::command(self.dir.path()).args(["status", "--json"]).output().unwrap();
+        serde_json::from_slice(&out.stdout).unwrap()
+    }
+
+    /// Events, own CPU in seconds, bytes of all segments: since the recorder began.
+    fn numbers(&self) -> (f64, f64, f64) {
+        // What was recorded so far gets into the file first.
+        sleep(Duration::from_millis(1200));
+        let s = self.status();
+        let files = fs::read_dir(self.dir.path().join("segments")).unwrap();
+        let bytes: u64 = files.map(|f| f.unwrap().metadata().map_or(0, |m| m.len())).sum();
+        (s["events"].as_f64().unwrap(), s["own_cpu_ns"].as_f64().unwrap() / 1e9, bytes as f64)
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        let _ = Self::command(self.dir.path()).arg("stop").output();
+        let _ = self.child.wait();
+    }
+}
+
+/// CPU that a child used, itself and what it waited for, s.
+fn cpu_of(child: Child) -> f64 {
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    let mut status = 0;
+    // SAFETY: the pid is a child of ours that nobody has waited for; both pointers are valid.
+    unsafe { libc::wait4(child.id() as i32, &mut status, 0, &mut usage) };
+    let seconds = |t: libc::timeval| t.tv_sec as f64 + t.tv_usec as f64 / 1e6;
+    seconds(usage.ru_utime) + seconds(usage.ru_stime)
+}
+
+fn beside_perf(name: &str, load: &[&str], seconds: u64) {
+    let recorder = Recorder::start(SCHED_ONLY);
+    let before = recorder.numbers();
+    let data = recorder.dir.path().join("perf.data");
+    let perf = Command::new("perf")
+        .args(["record", "-q", "-z", "-a", "-e", "sched:sched_switch,sched:sched_waking", "-o"])
+        .arg(&data)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    sleep(Duration::from_millis(500));
+    let end = Instant::now() + Duration::from_secs(seconds);
+    while Instant::now() < end {
+        Command::new(load[0]).args(&load[1..]).stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
+    }
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(perf.id() as i32), nix::sys::signal::Signal::SIGINT).unwrap();
+    let perf_cpu = cpu_of(perf);
+    let after = recorder.numbers();
+    let events = after.0 - before.0;
+    let stats = Command::new("perf").args(["report", "--stats", "-i"]).arg(&data).output().unwrap();
+    let stats = String::from_utf8_lossy(&stats.stdout).into_owned();
+    let samples =
+        stats.lines().find_map(|l| l.trim().strip_prefix("SAMPLE events:")?.split_whitespace().next()?.parse().ok());
+    let samples: f64 = samples.unwrap_or(events);
+    let perf_bytes = fs::metadata(&data).unwrap().len() as f64;
+    let status = recorder.status();
+    let (ours, theirs) = ((after.1 - before.1) / events * 1e6, perf_cpu / samples * 1e6);
+    let (our_bytes, their_bytes) = ((after.2 - before.2) / events, perf_bytes / samples);
+    println!("{name}: {:.2} M events here, {:.2} M with perf", events / 1e6, samples / 1e6);
+    println!("  CPU per million events   dashcam {ours:.3} s   perf {theirs:.3} s   ratio {:.2}", ours / theirs);
+    println!(
+        "  bytes per event          dashcam {our_bytes:.2}   perf {their_bytes:.2}   ratio {:.2}",
+        our_bytes / their_bytes
+    );
+    println!("  memory {} MiB, lost {}", status["own_rss"].as_u64().unwrap() >> 20, status["lost"]);
+}
+
+fn idle() {
+    let recorder = Recorder::start("");
+    sleep(Duration::from_secs(3));
+    let before = recorder.numbers();
+    let begin = Instant::now();
+    sleep(Duration::from_secs(20));
+    let after = recorder.numbers();
+    let share = (after.1 - before.1) / begin.elapsed().as_secs_f64();
+    let rate = (after.0 - before.0) / begin.elapsed().as_secs_f64();
+    println!("default configuration, {rate:.0} events/s: {:.2} % of one CPU", share * 100.0);
+}
+
+fn snapshots() {
+    let recorder = Recorder::start("");
+    let mut load =
+        Command::new("perf").args(["bench", "sched", "pipe", "-l", "2000000"]).stdout(Stdio::null()).spawn().unwrap();
+    sleep(Duration::from_secs(20));
+    let mut times: Vec<f64> = Vec::new();
+    for _ in 0..5 {
+        let begin = Instant::now();
+        let out = Recorder::command(recorder.dir.path()).args(["snapshot", "--last", "5m"]).output().unwrap();
+        assert!(out.status.success());
+        times.push(begin.elapsed().as_secs_f64() * 1e3);
+        sleep(Duration::from_millis(1100));
+    }
+    let _ = load.kill();
+    let _ = load.wait();
+    println!("snapshot of everything so far under load: {times:.0?} ms; lost {}", recorder.status()["lost"]);
+}
+
+fn many_cpus() {
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let used = || {
+        let u = nix::sys::resource::getrusage(nix::sys::resource::UsageWho::RUSAGE_SELF).unwrap();
+        let seconds = |t: nix::sys::time::TimeVal| t.tv_sec() as f64 + t.tv_usec() as f64 / 1e6;
+        seconds(u.user_time()) + seconds(u.system_time())
+    };
+    let load = support::Load {
+        cpus: 64,
+        pairs_per_second: 1_000_000 / 64 / 2,
+        time: Duration::from_secs(10),
+        segment: Duration::from_secs(60),
+    };
+    // Making the pages costs CPU too: what one short recording costs above the time is taken off.
+    let before = used();
+    let none = support::record(dir.path(), support::Load { time: Duration::from_millis(1), ..load });
+    let base = used() - before;
+    let before = used();
+    let made = support::record(dir.path(), load);
+    let events = 2.0 * (made.pairs - none.pairs) as f64;
+    println!(
+        "64 CPUs, 1 M events/s: {:.3} s of CPU per million events (pages made within)",
+        (used() - before - base) / events * 1e6
+    );
+}
+
+fn main() {
+    assert!(nix::unistd::geteuid().is_root(), "recording needs root");
+    beside_perf("sched pipe", &["perf", "bench", "sched", "pipe", "-l", "500000"], 10);
+    beside_perf("hackbench", &["hackbench", "-g", "8", "-l", "1000"], 10);
+    idle();
+    snapshots();
+    many_cpus();
+}

@@ -1,0 +1,148 @@
+//! The whole capture path on made-up CPUs: pages in, segments out. No root, no kernel.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+#[path = "recorder_support/mod.rs"]
+mod support;
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use dashcam::feed;
+use dashcam::sched::event::{EventKind, Item, Loss};
+use dashcam::sched::fold::Consumer;
+use dashcam::store::reader::read_footer;
+
+#[derive(Default)]
+struct Seen {
+    switches: u64,
+    wakings: u64,
+    last: u64,
+    disordered: u64,
+    losses: Vec<Loss>,
+    gaps: u64,
+    prev_unknown: u64,
+}
+
+impl Consumer for Seen {
+    fn item(&mut self, item: &Item) {
+        match item {
+            Item::Event(e) => {
+                self.disordered += u64::from(e.ts < self.last);
+                self.last = e.ts;
+                match e.kind {
+                    EventKind::Switch(s) => {
+                        self.switches += 1;
+                        self.prev_unknown += u64::from(s.prev_tid.is_none());
+                    }
+                    EventKind::Waking(_) => self.wakings += 1,
+                    _ => {}
+                }
+            }
+            Item::Loss(l) => self.losses.push(*l),
+            Item::Gap { .. } => self.gaps += 1,
+            _ => {}
+        }
+    }
+}
+
+fn load(paths: &[PathBuf]) -> Seen {
+    let mut seen = Seen::default();
+    let loaded = feed::load(paths, None, &mut seen, &mut |_| ControlFlow::Continue(())).unwrap();
+    assert!(loaded.damage.is_empty(), "{:?}", loaded.damage);
+    seen
+}
+
+#[test]
+fn case_86_sixty_four_cpus_lose_nothing_and_segments_join_without_a_seam() {
+    let dir = tempfile::tempdir().unwrap();
+    let made = support::record(
+        dir.path(),
+        support::Load {
+            cpus: 64,
+            pairs_per_second: 1000,
+            time: Duration::from_millis(2500),
+            segment: Duration::from_secs(1),
+        },
+    );
+    let seen = load(&[dir.path().to_owned()]);
+    assert_eq!((seen.switches, seen.wakings), (made.pairs, made.pairs));
+    assert_eq!((seen.disordered, seen.losses.len(), seen.gaps, seen.prev_unknown), (0, 0, 0, 0));
+    let mut files: Vec<PathBuf> =
+        std::fs::read_dir(dir.path().join("segments")).unwrap().map(|e| e.unwrap().path()).collect();
+    files.sort_by_key(|f| read_footer(f).unwrap().unwrap().totals.sequence);
+    assert!(files.len() >= 3, "{files:?}");
+    let footers: Vec<_> = files.iter().map(|f| read_footer(f).unwrap().unwrap()).collect();
+    for pair in footers.windows(2) {
+        assert_eq!(pair[0].totals.end, pair[1].totals.start, "cut at one instant");
+        // Whole seconds of the wall clock, measured on the boot clock: the two are read microseconds apart.
+        let real = pair[1].totals.clock.real - pair[1].totals.clock.boot + pair[1].totals.start;
+        let off = (real + 500_000_000) % 1_000_000_000;
+        assert!(off.abs_diff(500_000_000) < 5_000_000, "cut {off} ns beside a whole second");
+    }
+    assert_eq!(footers.iter().map(|f| f.totals.events).sum::<u64>(), 2 * made.pairs);
+    for footer in &footers {
+        assert_eq!(footer.summary.lanes.len(), 64);
+        let busy = footer.totals.busy.unwrap();
+        assert!((busy - 0.5).abs() < 0.05, "each thread runs half of the time: {busy}");
+        assert!(footer.totals.worst_wait.as_ref().is_some_and(|w| w.dur == support::WAIT));
+    }
+    // Each segment alone is readable, and so is the middle of one.
+    let alone = load(&files[1..2]);
+    assert!(alone.switches > 0 && alone.prev_unknown == 0);
+    let window = footers[1].totals.window();
+    let middle = dashcam::sched::summary::Window { from: window.from + 300_000_000, to: window.from + 600_000_000 };
+    let mut part = Seen::default();
+    let paths = [dir.path().to_owned()];
+    feed::load(&paths, Some(middle), &mut part, &mut |_| ControlFlow::Continue(())).unwrap();
+    assert!(part.switches > 0 && part.switches < alone.switches);
+    assert_eq!(part.prev_unknown, 0, "a frame tells who runs at its begin");
+}
+
+#[test]
+fn every_segment_is_a_perfetto_trace() {
+    let dir = tempfile::tempdir().unwrap();
+    let made = support::record(
+        dir.path(),
+        support::Load {
+            cpus: 2,
+            pairs_per_second: 500,
+            time: Duration::from_millis(1500),
+            segment: Duration::from_secs(1),
+        },
+    );
+    let script = r#"
+import sys
+from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as p
+trace = p.Trace()
+trace.ParseFromString(sys.stdin.buffer.read())
+switches = wakings = 0
+seen = set()
+for packet in trace.packet:
+    seen.add(packet.WhichOneof('data'))
+    bundle = packet.ftrace_events
+    switches += len(bundle.compact_sched.switch_timestamp) + sum(e.HasField('sched_switch') for e in bundle.event)
+    wakings += len(bundle.compact_sched.waking_timestamp)
+    if packet.HasField('system_info'):
+        assert packet.system_info.utsname.release
+for kind in ('clock_snapshot', 'system_info', 'process_tree', 'ftrace_events', 'trace_uuid', 'trace_config'):
+    assert kind in seen, kind
+print(switches, wakings)
+"#;
+    // What zstd -dc of `cat SEG1 SEG2 …` gives.
+    let mut files: Vec<PathBuf> =
+        std::fs::read_dir(dir.path().join("segments")).unwrap().map(|e| e.unwrap().path()).collect();
+    files.sort();
+    let joined: Vec<u8> = files.iter().flat_map(|f| std::fs::read(f).unwrap()).collect();
+    let plain = zstd::decode_all(&joined[..]).unwrap();
+    let mut child = std::process::Command::new("python3")
+        .args(["-c", script])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("python3 is needed (and: pip install perfetto)");
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), &plain).unwrap();
+    let out = child.wait_with_output().unwrap();
+    assert!(out.status.success());
+    assert_eq!(String::from_utf8(out.stdout).unwrap().trim(), format!("{0} {0}", made.pairs));
+}
