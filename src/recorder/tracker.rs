@@ -357,13 +357,11 @@ impl Tracker {
     fn book_over_cells(&mut self, place: usize, ts: u64) {
         let c = &self.cpus[place];
         let (mut from, busy, known) = (c.booked, c.tid != 0, c.known);
-        while from < ts {
+        while known && from < ts {
             let until = ts.min(self.start + ((from - self.start) / STEP + 1) * STEP);
             let cell = self.cell(place, from);
-            if known {
-                cell.known += until - from;
-                cell.busy += if busy { until - from } else { 0 };
-            }
+            cell.known += until - from;
+            cell.busy += if busy { until - from } else { 0 };
             from = until;
         }
         self.cpus[place].booked = ts;

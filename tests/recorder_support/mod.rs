@@ -21,7 +21,7 @@ use dashcam::recorder::head::World;
 use dashcam::recorder::live::Live;
 use dashcam::recorder::pipeline::{Parts, Pipeline};
 use dashcam::recorder::plan::Plan;
-use dashcam::recorder::reader::Source;
+use dashcam::recorder::reader::{ReaderThread, Source};
 use dashcam::recorder::writer;
 use dashcam::sched::state::StateLayout;
 use dashcam::store::Store;
@@ -151,8 +151,8 @@ pub fn record(dir: &Path, load: Load) -> Made {
     let clocks = Box::new(move || Clocks { boot, now: clock::boot_now(), real_at_boot: 0 });
     let (writer, keeper) = writer::threads(&store, &live, (load.segment, Duration::ZERO), clocks);
     let began = clock::snapshot();
-    let pipeline = Pipeline::start(Parts {
-        source: Source { readers, stats: Box::new(|_| None), layout: LAYOUT, wakes: false, clock: TraceClock::Boot },
+    let source = Source { readers, stats: Box::new(|_| None), layout: LAYOUT, wakes: false, clock: TraceClock::Boot };
+    let made = Parts {
         encoder: Encoder::new(parts, &stats, began.boot),
         stats: Vec::new(),
         writer,
@@ -165,8 +165,8 @@ pub fn record(dir: &Path, load: Load) -> Made {
         level: 3,
         segment: Some(load.segment),
         began,
-    })
-    .unwrap();
+    };
+    let pipeline = Pipeline::start(made, |parts, began| ReaderThread::new(source, parts, began)).unwrap();
     let left = begin + u64::try_from(load.time.as_nanos()).unwrap() + 300_000_000;
     std::thread::sleep(Duration::from_nanos(left.saturating_sub(clock::boot_now())));
     assert!(pipeline.is_whole());
