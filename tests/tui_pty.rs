@@ -1,123 +1,26 @@
 //! The real binary on a real pseudo-terminal: start, walk, suspend, quit, signals, a lost terminal, a panic. Needs no root and
 //! no kernel tracing: it browses the trace that Perfetto's own tracebox recorded.
-//!
-//! Waiting is always for something to be seen, with a deadline that only a broken program meets.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
+#![allow(clippy::unwrap_used)]
 
-use std::io::{Read, Write};
-use std::sync::{Arc, Mutex};
+mod pty_support;
+
 use std::time::{Duration, Instant};
 
-use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+use portable_pty::{CommandBuilder, PtySize};
+use pty_support::{DEADLINE, Session};
 
-const DEADLINE: Duration = Duration::from_secs(90);
 const TRACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/perfetto/training-like.pftrace.zst");
 
-/// A program on a pseudo-terminal, and the screen it drew.
-struct Session {
-    child: Box<dyn Child + Send + Sync>,
-    /// `None` once the terminal was taken away.
-    master: Option<Box<dyn MasterPty + Send>>,
-    writer: Option<Box<dyn Write + Send>>,
-    screen: Arc<Mutex<vt100::Parser>>,
-}
-
-impl Session {
-    fn start(mut command: CommandBuilder, rows: u16, cols: u16) -> Session {
-        let pty = native_pty_system().openpty(PtySize { rows, cols, pixel_width: 0, pixel_height: 0 }).unwrap();
-        command.cwd("/");
-        command.env("TERM", "xterm-256color");
-        command.env("LC_ALL", "C.UTF-8");
-        command.env("TZ", "UTC");
-        command.env_remove("NO_COLOR");
-        let child = pty.slave.spawn_command(command).unwrap();
-        drop(pty.slave);
-        let screen = Arc::new(Mutex::new(vt100::Parser::new(rows, cols, 0)));
-        let mut reader = pty.master.try_clone_reader().unwrap();
-        let parser = Arc::clone(&screen);
-        std::thread::spawn(move || {
-            let mut bytes = [0; 4096];
-            while let Ok(n @ 1..) = reader.read(&mut bytes) {
-                parser.lock().unwrap().process(&bytes[..n]);
-            }
-        });
-        let writer = pty.master.take_writer().unwrap();
-        Session { child, master: Some(pty.master), writer: Some(writer), screen }
-    }
-
-    fn browse(extra: &[&str]) -> Session {
-        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_dashcam"));
-        command.arg("browse");
-        command.args(extra);
-        command.arg(TRACE);
-        // Nobody's own configuration or keymap may change what is tested.
-        command.env("XDG_CONFIG_HOME", "/nonexistent");
-        command.env("HOME", "/nonexistent");
-        Session::start(command, 40, 120)
-    }
-
-    fn keys(&mut self, text: &str) {
-        let writer = self.writer.as_mut().unwrap();
-        writer.write_all(text.as_bytes()).unwrap();
-        writer.flush().unwrap();
-    }
-
-    fn text(&self) -> String {
-        self.screen.lock().unwrap().screen().contents()
-    }
-
-    /// Waits until the screen is as wanted.
-    fn wait(&self, what: &str, wanted: impl Fn(&vt100::Screen) -> bool) {
-        let end = Instant::now() + DEADLINE;
-        while Instant::now() < end {
-            if wanted(self.screen.lock().unwrap().screen()) {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        panic!("never saw {what}; the screen is:\n{}", self.text());
-    }
-
-    fn sees(&self, text: &str) {
-        self.wait(text, |s| s.contents().contains(text));
-    }
-
-    /// Waits for the end; gives the exit code.
-    fn ended(&mut self) -> u32 {
-        let end = Instant::now() + DEADLINE;
-        while Instant::now() < end {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                // The last bytes may still be on their way to the parser.
-                std::thread::sleep(Duration::from_millis(200));
-                return status.exit_code();
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        panic!("it does not end; the screen is:\n{}", self.text());
-    }
-
-    fn signal(&self, signal: i32) {
-        let pid = self.child.process_id().unwrap() as i32;
-        // SAFETY: kill has no memory effects; the process is our own child, not yet waited for.
-        assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
-    }
-
-    /// The terminal is as it was before: main screen, cursor, no mouse, no bracketed paste.
-    fn is_given_back(&self) {
-        self.wait("the terminal given back", |s| {
-            !s.alternate_screen()
-                && !s.hide_cursor()
-                && !s.bracketed_paste()
-                && s.mouse_protocol_mode() == vt100::MouseProtocolMode::None
-        });
-    }
-}
-
-impl Drop for Session {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-    }
+fn browse(extra: &[&str]) -> Session {
+    let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_dashcam"));
+    command.arg("browse");
+    command.args(extra);
+    command.arg(TRACE);
+    // Nobody's own configuration or keymap may change what is tested.
+    command.env("XDG_CONFIG_HOME", "/nonexistent");
+    command.env("HOME", "/nonexistent");
+    Session::start(command, 40, 120)
 }
 
 /// State letter of /proc/PID/stat.
@@ -128,7 +31,7 @@ fn process_state(pid: u32) -> char {
 
 #[test]
 fn starts_walks_and_quits() {
-    let mut s = Session::browse(&[]);
+    let mut s = browse(&[]);
     s.sees("pt_loader:0");
     assert!(s.screen.lock().unwrap().screen().alternate_screen());
     s.keys("?");
@@ -152,7 +55,7 @@ fn starts_walks_and_quits() {
 
 #[test]
 fn follows_the_size_of_the_terminal() {
-    let mut s = Session::browse(&[]);
+    let mut s = browse(&[]);
     s.sees("Threads");
     let size = PtySize { rows: 6, cols: 30, pixel_width: 0, pixel_height: 0 };
     s.screen.lock().unwrap().screen_mut().set_size(6, 30);
@@ -168,7 +71,7 @@ fn follows_the_size_of_the_terminal() {
 
 #[test]
 fn ctrl_z_gives_the_terminal_back_and_fg_takes_it_again() {
-    let mut s = Session::browse(&[]);
+    let mut s = browse(&[]);
     s.sees("Threads");
     s.keys("\x1a");
     s.is_given_back();
@@ -188,7 +91,7 @@ fn ctrl_z_gives_the_terminal_back_and_fg_takes_it_again() {
 #[test]
 fn sigterm_and_sighup_end_it_and_give_the_terminal_back() {
     for signal in [libc::SIGTERM, libc::SIGHUP] {
-        let mut s = Session::browse(&[]);
+        let mut s = browse(&[]);
         s.sees("Threads");
         s.signal(signal);
         assert_eq!(s.ended(), 0);
@@ -198,7 +101,7 @@ fn sigterm_and_sighup_end_it_and_give_the_terminal_back() {
 
 #[test]
 fn case_80_usr1_to_the_viewer_changes_nothing() {
-    let mut s = Session::browse(&[]);
+    let mut s = browse(&[]);
     s.sees("Threads");
     s.signal(libc::SIGUSR1);
     s.keys("?");
@@ -209,7 +112,7 @@ fn case_80_usr1_to_the_viewer_changes_nothing() {
 
 #[test]
 fn a_lost_terminal_ends_it() {
-    let mut s = Session::browse(&[]);
+    let mut s = browse(&[]);
     s.sees("Threads");
     s.writer = None;
     s.master = None;
@@ -223,7 +126,7 @@ fn a_bad_keymap_stops_the_start_with_its_line() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("keys.toml");
     std::fs::write(&file, "[any]\nqiut = \"q\"\n").unwrap();
-    let mut s = Session::browse(&["--keymap", file.to_str().unwrap()]);
+    let mut s = browse(&["--keymap", file.to_str().unwrap()]);
     assert_eq!(s.ended(), 1);
     let text = s.text().replace('\n', "");
     assert!(text.contains("keys.toml:2: unknown action \"qiut\"; did you mean \"quit\"?"), "{text}");

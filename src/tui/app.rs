@@ -114,7 +114,7 @@ fn turn(terminal: &mut Terminal, state: &mut State, links: &Links, mut pace: Pac
                 // What a tick asks for is drawn when it is answered; by itself it only takes notices away.
                 let notice = state.notice.is_some();
                 effects = update::update(state, Msg::Tick);
-                changed = notice && state.notice.is_none();
+                changed = notice && state.notice.is_none() || state.waiting == render::LONG;
             }
         }
     }

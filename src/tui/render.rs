@@ -12,6 +12,9 @@ use ratatui::buffer::Buffer;
 /// Below this size nothing useful can be shown.
 pub const SMALLEST: (u16, u16) = (24, 8);
 
+/// Ticks after which an answer that is still out is worth a word.
+pub const LONG: u16 = 3;
+
 /// Draws the state into a terminal's frame.
 pub fn render(state: &State, frame: &mut Frame<'_>) {
     draw(state, frame.buffer_mut());
@@ -57,6 +60,9 @@ fn draw_last_line(state: &State, pen: &mut Pen<'_>) {
         return;
     }
     let mut x = 1;
+    if state.waiting >= LONG {
+        x += pen.say(x, y, w.saturating_sub(x), "reading …  ", Tone::Strong);
+    }
     for (key, word) in popup::hints(&state.keymap, state.screen.context(), wanted_hints(state)) {
         let room = w.saturating_sub(x + 1);
         let wide = super::pen::width(&key) + 1 + super::pen::width(&word);

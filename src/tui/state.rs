@@ -333,6 +333,8 @@ pub struct State {
     pub next_id: u64,
     /// Ticks since the start.
     pub ticks: u64,
+    /// Ticks for which the screen's own question has been out.
+    pub waiting: u16,
 }
 
 /// How the program is started.
@@ -407,6 +409,7 @@ impl State {
             last_path: None,
             next_id: 1,
             ticks: 0,
+            waiting: 0,
         }
     }
 

@@ -34,6 +34,7 @@ pub fn update(state: &mut State, msg: Msg) -> Vec<Effect> {
         Msg::Tick => {
             tick = true;
             state.ticks += 1;
+            state.waiting = if state.main.open.is_some() { state.waiting.saturating_add(1) } else { 0 };
             if state.screen == Screen::Segments && state.has_live && state.ticks.is_multiple_of(LIST_AGAIN) {
                 ask_store(state, &mut out);
             }

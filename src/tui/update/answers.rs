@@ -18,6 +18,7 @@ pub fn take(state: &mut State, answer: Answer, out: &mut Vec<Effect>) {
     let id = answer.id;
     if state.main.open == Some(id) {
         state.main.open = None;
+        state.waiting = 0;
         take_main(state, answer.reply);
     } else if state.pick.open == Some(id) {
         state.pick.open = None;
