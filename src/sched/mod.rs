@@ -20,6 +20,8 @@ pub mod seconds;
 pub mod state;
 pub mod summary;
 pub mod threads;
+mod tids;
+mod window;
 
 #[cfg(test)]
 mod testing;

@@ -11,51 +11,7 @@ use super::fold::{Upid, Utid};
 use super::state::TaskState;
 use crate::names::NameId;
 
-/// Half-open stretch of time `[from, to)`, ns on CLOCK_BOOTTIME.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Window {
-    /// First instant.
-    pub from: u64,
-    /// First instant after it.
-    pub to: u64,
-}
-
-impl Window {
-    /// Its length, ns (0 when turned round).
-    pub fn len(&self) -> u64 {
-        self.to.saturating_sub(self.from)
-    }
-
-    /// True for no time at all.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The part of `start..end` within it, ns.
-    pub fn overlap(&self, start: u64, end: u64) -> u64 {
-        end.min(self.to).saturating_sub(start.max(self.from))
-    }
-
-    /// Cell `i` of `n` equal ones; they tile the window exactly, so lengths may differ by 1 ns.
-    pub fn cell(&self, i: usize, n: usize) -> Window {
-        let at = |i: usize| self.from + (u128::from(self.len()) * i as u128 / n.max(1) as u128) as u64;
-        Window { from: at(i), to: at(i + 1) }
-    }
-
-    /// In which of `n` cells `ts` (within the window) falls.
-    pub fn cell_of(&self, ts: u64, n: usize) -> usize {
-        if self.is_empty() || n == 0 {
-            return 0;
-        }
-        let at = u128::from(ts.saturating_sub(self.from)) * n as u128 / u128::from(self.len());
-        let mut cell = (at as usize).min(n - 1);
-        // Rounding down twice may be one cell off at an edge.
-        while cell + 1 < n && self.cell(cell, n).to <= ts {
-            cell += 1;
-        }
-        cell
-    }
-}
+pub use super::window::Window;
 
 /// Time spent in each state within some window or cell; the sum is the window's length times the threads counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

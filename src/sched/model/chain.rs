@@ -11,7 +11,7 @@ use super::super::summary::{Link, Share, WaitedOn, Window};
 use super::super::threads::IDLE;
 use super::Model;
 use super::detail::ranked_of;
-use super::kept::{Kind, Piece};
+use super::piece::{Kind, Piece};
 use rustc_hash::FxHashMap;
 
 /// Links of one chain at most.

@@ -8,8 +8,10 @@
 mod chain;
 mod detail;
 mod kept;
+mod lists;
 mod markers;
 mod overview;
+mod piece;
 mod search;
 #[cfg(test)]
 mod tests;
@@ -22,7 +24,9 @@ use super::event::{CpuFact, EventKind, Item, Loss, ThreadNow};
 use super::fold::{Consumer, Folder, Utid};
 use super::summary::Window;
 use super::threads::Threads;
-use kept::{Kept, OPEN, Piece, Slice};
+use kept::Kept;
+use lists::Slice;
+use piece::{NONE, OPEN, Piece};
 use std::collections::VecDeque;
 
 /// How much a model keeps. Whichever bound is reached first forgets the oldest.
@@ -230,7 +234,7 @@ impl Model {
 
     fn open_slice(&self, cpu: u32) -> Option<Slice> {
         let (utid, start, _) = self.folder.running(cpu)?;
-        let row = if utid == 0 { kept::NONE } else { self.folder.open(utid)?.row };
+        let row = if utid == 0 { NONE } else { self.folder.open(utid)?.row };
         Some(Slice { start, end: self.edge().max(start), busy_before: 0, known_before: 0, utid, row })
     }
 

@@ -7,7 +7,8 @@ use super::super::latency::Latencies;
 use super::super::occupancy::NOBODY;
 use super::super::summary::{CpuRow, OccupancyCell, Overview, StateTimes, ThreadRow, Window};
 use super::Model;
-use super::kept::{Kind, Middle, Piece, ThreadList};
+use super::lists::{Middle, ThreadList};
+use super::piece::{Kind, Piece};
 use crate::names::NameId;
 
 /// "Ran instead" is looked up for threads that waited at least this part of the window, and so many of them,

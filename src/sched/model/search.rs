@@ -4,7 +4,7 @@ use super::super::event::ThreadNow;
 use super::super::fold::Utid;
 use super::super::summary::Window;
 use super::Model;
-use super::kept::Piece;
+use super::piece::Piece;
 use crate::names::NameTable;
 
 /// What to look for.

@@ -8,7 +8,8 @@ use super::super::event::ThreadNow;
 use super::super::fold::Utid;
 use super::super::summary::{Span, TrackId, Window};
 use super::Model;
-use super::kept::{Piece, Slice, gallop};
+use super::lists::{Slice, gallop};
+use super::piece::Piece;
 use crate::names::{NameId, NameTable};
 
 /// Row of a bundle.

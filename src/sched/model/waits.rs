@@ -5,7 +5,8 @@ use super::super::fold::Utid;
 use super::super::summary::{Span, SpanDetail, TrackId, Wait, Window};
 use super::super::threads::IDLE;
 use super::Model;
-use super::kept::{Kind, Piece, Slice};
+use super::lists::Slice;
+use super::piece::{Kind, Piece};
 
 /// Stretches told in [`Wait::meanwhile`] at most.
 const MEANWHILE: usize = 64;
