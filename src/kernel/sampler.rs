@@ -120,6 +120,8 @@ pub struct Sampler {
     exact: bool,
     open: u64,
     max_open: u64,
+    /// The thread that looks: it meets itself running, and sleeps as soon as it has looked.
+    own: Tid,
 }
 
 impl Sampler {
@@ -139,6 +141,7 @@ impl Sampler {
             exact,
             open: 0,
             max_open,
+            own: 0,
         };
         sampler.cpu_samples();
         sampler.discover(&mut Round::default(), true)?;
@@ -151,6 +154,7 @@ impl Sampler {
     /// When procfs cannot be listed. A thread that ended or hides is no error.
     pub fn round(&mut self, now: u64) -> Result<Round, ReadError> {
         self.round += 1;
+        self.own = nix::unistd::gettid().as_raw();
         let mut round = Round { from: self.last, to: now.max(self.last), exact: self.exact, ..Round::default() };
         self.last = round.to;
         round.cpus = self.cpu_samples();
@@ -256,7 +260,10 @@ impl Sampler {
             known.quiet = known.quiet.saturating_add(1);
             return Ok(None);
         }
-        let stat = self.proc.task_stat(known.pid, tid)?;
+        let mut stat = self.proc.task_stat(known.pid, tid)?;
+        if tid == self.own {
+            stat.state = b'S';
+        }
         let mut wait_ns = waited.saturating_sub(known.wait_told);
         known.wait_told = known.wait_told.saturating_sub(waited);
         // The kernel books a wait when it ends; one that goes on is told of now and not again when it is booked.

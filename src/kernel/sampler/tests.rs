@@ -294,3 +294,68 @@ fn a_real_busy_thread_has_its_share() {
 fn what_is_no_procfs_is_an_error() {
     assert!(Sampler::new(Proc::at(Path::new("/nonexistent"), 100), 0).is_err());
 }
+
+#[test]
+fn the_thread_that_looks_sleeps_between_looks() {
+    let own = nix::unistd::gettid().as_raw();
+    let fake = Fake::new();
+    fake.thread((own, own), 'R', 0, [1, 0, 1]);
+    let mut s = Sampler::new(fake.proc(), 0).unwrap();
+    round(&mut s, 50);
+    fake.thread((own, own), 'R', 0, [3, 0, 2]);
+    let t = &round(&mut s, 100).threads[0];
+    assert_eq!((t.run_ns, t.wait_ns, t.state), (2 * MS, 0, b'S'));
+}
+
+/// The real procfs: a thread that spins has in the states laid out the time that the kernel counted.
+#[test]
+fn a_spinning_threads_run_time_is_what_schedstat_counts() {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+
+    let (stop, tid) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicI32::new(0)));
+    let (theirs, told) = (stop.clone(), tid.clone());
+    let spinner = std::thread::spawn(move || {
+        told.store(nix::unistd::gettid().as_raw(), Ordering::Release);
+        while !theirs.load(Ordering::Relaxed) {
+            std::hint::spin_loop();
+        }
+    });
+    while tid.load(Ordering::Acquire) == 0 {
+        std::thread::yield_now();
+    }
+    let tid = tid.load(Ordering::Acquire);
+    let (proc, pid) = (Proc::system(), Tid::try_from(std::process::id()).unwrap());
+    let start = std::time::Instant::now();
+    let now = || u64::try_from(start.elapsed().as_nanos()).unwrap();
+    let mut s = Sampler::new(proc.clone(), now()).unwrap();
+    let mut layout = Layout::new();
+    let (before, from) = (proc.schedstat(pid, tid).unwrap().run_ns, now());
+    let mut items = Vec::new();
+    for _ in 0..30 {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        items.extend(layout.lay_out(&s.round(now()).unwrap()));
+    }
+    let (after, to) = (proc.schedstat(pid, tid).unwrap().run_ns, now());
+    stop.store(true, Ordering::Relaxed);
+    spinner.join().unwrap();
+    // On a CPU from the state that says so until the next one of that CPU or of the thread.
+    let (mut ran, mut on) = (0, None::<(u32, u64)>);
+    for item in &items {
+        let (ts, cpu_now, leaves) = match *item {
+            Item::CpuState { ts, cpu, tid: t, .. } => (ts, (t == tid).then_some(cpu), on.is_some_and(|o| o.0 == cpu)),
+            Item::ThreadState { ts, tid: t, .. } => (ts, None, t == tid),
+            _ => continue,
+        };
+        if let Some((_, since)) = on.filter(|_| leaves || cpu_now.is_some()) {
+            ran += ts - since;
+            on = None;
+        }
+        on = cpu_now.map(|cpu| (cpu, ts)).or(on);
+    }
+    ran += on.map_or(0, |(_, since)| to - since);
+    let (share, kernel) = (ran as f64 / (to - from) as f64, (after - before) as f64 / (to - from) as f64);
+    // Beyond the last look nothing is laid out, and what found no room in it waits for the next.
+    assert!((share - kernel).abs() < 0.02, "{share} of {kernel}");
+    assert!(kernel > 0.01, "it ran");
+}

@@ -148,7 +148,12 @@ fn draw_middle(state: &State, data: &ThreadDetail, pen: &mut Pen<'_>) {
     {
         let mut area = pen.part(0, 0, histogram_w, h);
         area.rule(0, &["run-queue latency"]);
-        histogram::draw(&mut area.part(1, 1, histogram_w.saturating_sub(2), h.saturating_sub(1)), &data.histogram);
+        let mut inner = area.part(1, 1, histogram_w.saturating_sub(2), h.saturating_sub(1));
+        if data.row.sampled {
+            inner.say(1, 0, histogram_w.saturating_sub(3), "not known: the data was sampled", Tone::Dim);
+        } else {
+            histogram::draw(&mut inner, &data.histogram);
+        }
     }
     for (i, (title, list)) in lists.iter().enumerate().take(usize::from(n)) {
         let x = histogram_w + list_w * u16::try_from(i).unwrap_or(0);

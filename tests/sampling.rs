@@ -1,0 +1,279 @@
+//! Recording without ftrace, through the command line, as a user without any rights: on any Linux. Run by root, the tests
+//! become that user themselves.
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use dashcam::recorder::clock::boot_now;
+use portable_pty::{CommandBuilder, PtySize, native_pty_system};
+use serde_json::Value;
+
+/// The user that owns nothing, on every Linux.
+const NOBODY: u32 = 65_534;
+const DEADLINE: Duration = Duration::from_secs(60);
+
+fn is_root() -> bool {
+    nix::unistd::geteuid().is_root()
+}
+
+/// A home of its own, and a copy of the program where that user can reach it.
+struct Bed {
+    dir: tempfile::TempDir,
+}
+
+impl Bed {
+    fn new() -> Bed {
+        let dir = tempfile::tempdir().unwrap();
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        fs::copy(env!("CARGO_BIN_EXE_dashcam"), dir.path().join("dashcam")).unwrap();
+        for name in ["home", "run"] {
+            let path = dir.path().join(name);
+            fs::create_dir(&path).unwrap();
+            if is_root() {
+                chown(&path, Some(NOBODY), Some(NOBODY)).unwrap();
+            }
+        }
+        Bed { dir }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn store(&self) -> PathBuf {
+        self.path("home/.local/state/dashcam")
+    }
+
+    fn env(&self) -> [(&'static str, PathBuf); 2] {
+        [("HOME", self.path("home")), ("XDG_RUNTIME_DIR", self.path("run"))]
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut c = Command::new(self.path("dashcam"));
+        c.env_clear().envs(self.env()).env("PATH", "/usr/bin:/bin").current_dir("/").args(args);
+        if is_root() {
+            c.uid(NOBODY).gid(NOBODY);
+        }
+        c
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        self.command(args).output().unwrap()
+    }
+
+    fn ok(&self, args: &[&str]) -> String {
+        let out = self.run(args);
+        assert!(out.status.success(), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
+        String::from_utf8(out.stdout).unwrap()
+    }
+
+    fn rows(&self, sql: &str) -> Vec<Value> {
+        serde_json::from_str(&self.ok(&["query", "--format", "json", sql])).unwrap()
+    }
+
+    fn record(&self, args: &[&str]) -> Running {
+        let mut command = self.command(&["record"]);
+        let child = command.args(args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut running = Running(child);
+        let end = Instant::now() + DEADLINE;
+        while !self.path("run/dashcam/dashcam.pid").exists() {
+            if let Some(status) = running.0.try_wait().unwrap() {
+                panic!("the recorder ended: {status} {}", running.said());
+            }
+            assert!(Instant::now() < end, "the recorder does not get ready");
+            thread::sleep(Duration::from_millis(5));
+        }
+        running
+    }
+}
+
+struct Running(Child);
+
+impl Running {
+    fn said(&mut self) -> String {
+        let mut text = String::new();
+        self.0.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+        text
+    }
+
+    /// Waits for its end; gives what it said.
+    fn ended(&mut self) -> String {
+        let said = self.said();
+        assert!(self.0.wait().unwrap().success(), "{said}");
+        said
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A process that spins.
+fn spinner() -> Running {
+    Running(Command::new("/bin/sh").args(["-c", "while :; do :; done"]).stderr(Stdio::piped()).spawn().unwrap())
+}
+
+/// Run and wait sums of a process, ns, as the kernel counts them.
+fn schedstat(pid: u32) -> [u64; 2] {
+    let text = fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap();
+    let mut words = text.split_whitespace().map(|w| w.parse().unwrap());
+    [words.next().unwrap(), words.next().unwrap()]
+}
+
+fn files(dir: &Path) -> Vec<String> {
+    let names = fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_user_without_rights_records_and_the_shares_are_the_kernels_own() {
+    let (bed, spinner) = (Bed::new(), spinner());
+    let pid = spinner.0.id();
+    let mut recorder = bed.record(&[]);
+    // The first looks find everybody.
+    thread::sleep(Duration::from_millis(500));
+    let (from, before) = (boot_now(), schedstat(pid));
+    thread::sleep(Duration::from_secs(8));
+    let (to, after) = (boot_now(), schedstat(pid));
+    thread::sleep(Duration::from_millis(500));
+    assert_eq!(bed.run(&["stop"]).status.code(), Some(0));
+    let said = recorder.ended();
+    assert!(said.contains("sampling /proc at 20 Hz instead of tracing: "), "{said}");
+
+    let ran = format!(
+        "select sum(min(ts + dur, {to}) - max(ts, {from})) as ran from sched join thread using (utid)
+         where tid = {pid} and ts < {to} and ts + dur > {from}"
+    );
+    let ran = bed.rows(&ran)[0]["ran"].as_f64().unwrap();
+    let (span, kernel) = ((to - from) as f64, (after[0] - before[0]) as f64);
+    assert!(kernel / span > 0.01, "it ran");
+    assert!(
+        (ran - kernel).abs() / span < 0.02,
+        "ran {:.4} of the time, says the kernel {:.4}",
+        ran / span,
+        kernel / span
+    );
+    // Names, and what cannot be known.
+    let who = bed.rows(&format!(
+        "select thread.name as t, process.cmdline as c from thread join process using (upid) where tid = {pid}"
+    ));
+    assert_eq!((who[0]["t"].as_str(), who[0]["c"].as_str().map(|c| c.contains("while"))), (Some("sh"), Some(true)));
+    let made_up = "select count(*) as n from thread_state where waker_utid is not null or state = 'R+'";
+    assert_eq!(bed.rows(made_up)[0]["n"], 0);
+    assert!(bed.ok(&["report", "latency"]).contains("not known: the data was sampled"));
+    let verified = bed.ok(&["verify"]);
+    assert!(verified.lines().count() >= 1 && verified.lines().all(|l| l.contains(": whole;")), "{verified}");
+    let listed: Value = serde_json::from_str(bed.ok(&["segments", "--json"]).lines().next().unwrap()).unwrap();
+    assert!(listed.to_string().contains("\"sampled_hz\":"), "{listed}");
+}
+
+#[test]
+fn status_marks_rotation_snapshots_and_signals_work_as_with_ftrace() {
+    let bed = Bed::new();
+    let mut recorder = bed.record(&[]);
+    let status: Value = serde_json::from_str(&bed.ok(&["status", "--json"])).unwrap();
+    let hz = status["sampled_hz"].as_u64().unwrap();
+    assert_eq!(
+        (status["source"].as_str(), status["instance"].as_str()),
+        (Some(&*format!("proc, sampled {hz} Hz")), Some(""))
+    );
+    let warning = status["warnings"][0].as_str().unwrap();
+    assert!(warning.starts_with(&format!("sampled at {hz} Hz: ")), "{warning}");
+    thread::sleep(Duration::from_secs(1));
+    bed.ok(&["mark", "step 7"]);
+    bed.ok(&["rotate"]);
+    assert_eq!(files(&bed.store().join("segments")).len(), 2);
+    bed.ok(&["mark", "step 8"]);
+    thread::sleep(Duration::from_secs(1));
+    let path = bed.ok(&["snapshot", "--label", "why"]);
+    assert!(bed.ok(&["verify", path.trim()]).contains(": whole;"));
+    let pid = i32::try_from(recorder.0.id()).unwrap();
+    // SAFETY: kill has no memory effects; the process is our own child, not yet waited for.
+    assert_eq!(unsafe { libc::kill(pid, libc::SIGTERM) }, 0);
+    recorder.ended();
+    let marks = bed.rows("select name from slice order by ts");
+    let marks: Vec<&str> = marks.iter().filter_map(|m| m["name"].as_str()).collect();
+    assert_eq!(marks, ["step 7", "step 8"]);
+    for path in ["home/.local/state/dashcam", "run/dashcam"] {
+        assert!(!bed.path(path).join("dashcam.pid").exists());
+    }
+    assert!(files(&bed.store().join("segments")).iter().all(|f| !f.ends_with(".part")));
+}
+
+#[test]
+fn insisting_on_ftrace_says_why_not_and_how_to_get_it() {
+    let bed = Bed::new();
+    let out = bed.run(&["record", "--source", "ftrace", "--for", "1s"]);
+    let said = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert_eq!(out.status.code(), Some(1), "{said}");
+    assert!(said.lines().filter(|l| l.starts_with("dashcam: ")).count() == 1, "{said}");
+    let out = bed.run(&["record", "--source", "perf"]);
+    assert_eq!(out.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&out.stderr).contains("use auto, ftrace or proc"));
+}
+
+#[test]
+fn the_first_command_shows_a_live_screen_with_its_banner() {
+    let bed = Bed::new();
+    let pty = native_pty_system().openpty(PtySize { rows: 40, cols: 120, pixel_width: 0, pixel_height: 0 }).unwrap();
+    // A terminal's program cannot be told another user: a command that changes it is between.
+    let mut command = if is_root() {
+        let mut c = CommandBuilder::new("setpriv");
+        c.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+        c.arg(bed.path("dashcam"));
+        c
+    } else {
+        CommandBuilder::new(bed.path("dashcam"))
+    };
+    command.env_clear();
+    command.env("PATH", "/usr/bin:/bin");
+    command.env("TERM", "xterm-256color");
+    command.env("LC_ALL", "C.UTF-8");
+    bed.env().into_iter().for_each(|(key, value)| command.env(key, value));
+    command.cwd("/");
+    let mut child = pty.slave.spawn_command(command).unwrap();
+    drop(pty.slave);
+    let screen = Arc::new(Mutex::new(vt100::Parser::new(40, 120, 0)));
+    let (mut reader, parser) = (pty.master.try_clone_reader().unwrap(), screen.clone());
+    thread::spawn(move || {
+        let mut bytes = [0; 4096];
+        while let Ok(n @ 1..) = reader.read(&mut bytes) {
+            parser.lock().unwrap().process(&bytes[..n]);
+        }
+    });
+    let sees = |what: &[&str]| {
+        let end = Instant::now() + DEADLINE;
+        loop {
+            let text = screen.lock().unwrap().screen().contents();
+            if what.iter().all(|w| text.contains(w)) {
+                return;
+            }
+            assert!(Instant::now() < end, "never saw {what:?}:\n{text}");
+            thread::sleep(Duration::from_millis(20));
+        }
+    };
+    sees(&["● SAMPLE", "! sampled at ", " Hz: ", "states/s", "dashcam · dc-sampler"]);
+    let mut writer = pty.master.take_writer().unwrap();
+    writer.write_all(b"s").unwrap();
+    sees(&["kept ", "-key.pftrace.zst"]);
+    writer.write_all(b"q").unwrap();
+    let end = Instant::now() + DEADLINE;
+    while child.try_wait().unwrap().is_none() {
+        assert!(Instant::now() < end, "it does not end");
+        thread::sleep(Duration::from_millis(20));
+    }
+    assert!(bed.ok(&["verify"]).lines().all(|l| l.contains(": whole;")));
+}
