@@ -76,7 +76,8 @@ impl Bed {
     }
 
     fn rows(&self, sql: &str) -> Vec<Value> {
-        serde_json::from_str(&self.ok(&["query", "--format", "json", sql])).unwrap()
+        let lines = self.ok(&["query", "--format", "json", sql]);
+        lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
     fn record(&self, args: &[&str]) -> Running {
