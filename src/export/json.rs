@@ -72,15 +72,16 @@ impl<W: Write> Json<W> {
         if !i.end_known {
             arg("end", json!("not known: events were lost"));
         }
-        if let (ThreadNow::Running, Some(cpu)) = (i.state, i.cpu) {
-            if i.utid != IDLE {
-                let mut on_cpu = args.clone();
-                on_cpu["tid"] = json!(tid_of(i.utid));
-                on_cpu["prio"] = json!(i.prio);
-                on_cpu["end_state"] = json!(i.end_state.map(|s| s.letters().into_owned()));
-                let slice = json!({"ph": "X", "pid": CPUS, "tid": cpu, "ts": us(i.start), "dur": dur, "name": name(i.utid), "args": on_cpu});
-                self.put(&slice)?;
-            }
+        if let (ThreadNow::Running, Some(cpu)) = (i.state, i.cpu)
+            && i.utid != IDLE
+        {
+            let mut on_cpu = args.clone();
+            on_cpu["tid"] = json!(tid_of(i.utid));
+            on_cpu["prio"] = json!(i.prio);
+            on_cpu["end_state"] = json!(i.end_state.map(|s| s.letters().into_owned()));
+            let name = name(i.utid);
+            let slice = json!({"ph": "X", "pid": CPUS, "tid": cpu, "ts": us(i.start), "dur": dur, "name": name, "args": on_cpu});
+            self.put(&slice)?;
         }
         if i.utid == IDLE {
             return Ok(());

@@ -262,6 +262,13 @@ impl Sink for Builder {
         self.columns.states.put(interval);
         if let (ThreadNow::Running, Some(slice)) = (interval.state, interval.slice) {
             self.columns.sched.set(slice, interval.row);
+            if let Some(cpu) = interval.cpu.map(|cpu| cpu as usize).filter(|cpu| *cpu < usize::from(u16::MAX)) {
+                let seen = &mut self.columns.cpus_seen;
+                if cpu >= seen.len() {
+                    seen.resize(cpu + 1, false);
+                }
+                seen[cpu] = true;
+            }
             let utid = interval.utid as usize;
             if utid >= self.ran.len() {
                 self.ran.resize(utid + 1, false);

@@ -152,8 +152,8 @@ fn user(text: &str) -> Error {
 }
 
 fn mathematics(conn: &Connection) -> Result<()> {
-    let functions: [(&str, fn(f64) -> f64); 3] = [("ln", f64::ln), ("exp", f64::exp), ("sqrt", f64::sqrt)];
-    for (name, f) in functions {
+    type Real = fn(f64) -> f64;
+    for (name, f) in [("ln", f64::ln as Real), ("exp", f64::exp as Real), ("sqrt", f64::sqrt as Real)] {
         conn.create_scalar_function(name, 1, PURE, move |ctx| {
             let x = match ctx.get_raw(0) {
                 ValueRef::Integer(i) => Some(i as f64),

@@ -18,6 +18,7 @@ pub mod output;
 pub mod perfetto_sql;
 pub mod postings;
 mod span_join;
+pub mod states;
 mod table_function;
 pub mod tables;
 #[cfg(test)]

@@ -160,12 +160,10 @@ unsafe impl<'vtab> VTab<'vtab> for SpanTab {
             return Err(module("span join: two tables should stand in the parentheses".into()));
         };
         let mut sides = [Side::parse(a)?, Side::parse(b)?];
-        if let (Some(p), Some(q)) = (&sides[0].partition, &sides[1].partition) {
-            if !p.eq_ignore_ascii_case(q) {
-                return Err(module(format!(
-                    "span join: both sides must be partitioned by one column, not {p} and {q}"
-                )));
-            }
+        if let (Some(p), Some(q)) = (&sides[0].partition, &sides[1].partition)
+            && !p.eq_ignore_ascii_case(q)
+        {
+            return Err(module(format!("span join: both sides must be partitioned by one column, not {p} and {q}")));
         }
         // SAFETY: the handle outlives the table, which SQLite disconnects before it closes the connection.
         let db = unsafe { db.handle() };

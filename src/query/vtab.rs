@@ -17,6 +17,7 @@ use rusqlite::vtab::{
 use rusqlite::{Connection, ffi};
 
 use super::columns::Columns;
+use super::postings::Postings;
 
 /// A value on its way to SQLite; text is bytes, UTF-8 or not, exactly as recorded.
 #[derive(Debug, Clone, PartialEq)]
@@ -107,8 +108,8 @@ pub trait Table: 'static {
         let _ = column;
         c.facts.threads.len()
     }
-    /// All rows by the value of `column`, then ascending; only if every visible row has a value.
-    fn grouped(c: &Columns, column: c_int) -> Option<&[u32]> {
+    /// The rows of every value of `column`; only if every visible row has a value.
+    fn grouped(c: &Columns, column: c_int) -> Option<&Postings> {
         let _ = (c, column);
         None
     }
@@ -286,6 +287,7 @@ unsafe impl<'vtab, T: Table> VTab<'vtab> for Tab<T> {
             descending: false,
             row: 0,
             done: true,
+            key: None,
             table: PhantomData,
         })
     }
@@ -302,7 +304,7 @@ impl<T: Table> Tab<T> {
     /// Takes over ORDER BY and GROUP BY where rows come in that order anyway.
     fn order(&self, info: &mut IndexInfo, plan: &mut Plan) {
         let wanted: Vec<(c_int, bool)> = info.order_bys().map(|o| (o.column(), o.is_order_by_desc())).collect();
-        let in_row_order = |(column, _): &(c_int, bool)| Some(*column) == T::LAYOUT.ts || *column == 0 || *column < 0;
+        let in_row_order = |(column, _): &(c_int, bool)| Some(*column) == T::LAYOUT.ts || *column <= 0;
         let unbounded = plan.path == Path::Scan && plan.lower == Bound::None && plan.upper == Bound::None;
         let consumed = match wanted.as_slice() {
             [] => false,
@@ -349,8 +351,7 @@ impl<T: Table> Tab<T> {
 
 /// Rows of equal `ts` stand in id order, so `ORDER BY ts, id` is row order too when both go the same way.
 fn is_id_tail<T: Table>(first: &(c_int, bool), rest: &[(c_int, bool)]) -> bool {
-    Some(first.0) == T::LAYOUT.ts
-        && matches!(rest, [(column, desc)] if (*column == 0 || *column < 0) && *desc == first.1)
+    Some(first.0) == T::LAYOUT.ts && matches!(rest, [(column, desc)] if *column <= 0 && *desc == first.1)
 }
 
 impl<T: Table> CreateVTab<'_> for Tab<T> {
@@ -361,6 +362,7 @@ impl<T: Table> CreateVTab<'_> for Tab<T> {
 enum Rows<'a> {
     Range { next: u32, end: u32 },
     List(std::slice::Iter<'a, u32>),
+    Grouped { postings: &'a Postings, list: std::slice::Iter<'a, u32> },
 }
 
 /// One scan.
@@ -373,6 +375,9 @@ pub struct Cursor<'vtab, T> {
     descending: bool,
     row: u32,
     done: bool,
+    /// The column that all rows have the same value in, as far as the scan is one of a key, and the value: reading
+    /// it from the rows would be a cache miss each.
+    key: Option<(c_int, u32)>,
     table: PhantomData<T>,
 }
 
@@ -392,6 +397,14 @@ impl<T: Table> Cursor<'_, T> {
                 }
                 Rows::List(rows) if self.descending => rows.next_back().copied(),
                 Rows::List(rows) => rows.next().copied(),
+                Rows::Grouped { postings, list } => loop {
+                    if let Some(row) = list.next() {
+                        break Some(*row);
+                    }
+                    let Some((column, key)) = self.key.filter(|(_, key)| key + 1 < postings.keys()) else { break None };
+                    *list = postings.of(key + 1).iter();
+                    self.key = Some((column, key + 1));
+                },
             };
             match next {
                 None => {
@@ -433,6 +446,7 @@ unsafe impl<T: Table> VTabCursor for Cursor<'_, T> {
         }
         self.descending = plan.descending;
         self.done = false;
+        self.key = None;
         self.rows = match plan.path {
             Path::Scan => Rows::Range { next: from, end: to },
             Path::Id => match first.and_then(number).and_then(|id| u32::try_from(id).ok()) {
@@ -441,19 +455,29 @@ unsafe impl<T: Table> VTabCursor for Cursor<'_, T> {
             },
             Path::Key(k) => {
                 let key = first.and_then(number).and_then(|v| u32::try_from(v).ok());
-                match T::LAYOUT.keys.get(usize::from(k)).zip(key).map(|(column, key)| T::rows_of(columns, *column, key))
-                {
-                    Some(Found::List(list)) => {
-                        let (a, b) = (list.partition_point(|r| *r < from), list.partition_point(|r| *r < to));
-                        Rows::List(list[a..b.max(a)].iter())
+                match T::LAYOUT.keys.get(usize::from(k)).zip(key) {
+                    Some((column, key)) => {
+                        self.key = Some((*column, key));
+                        match T::rows_of(columns, *column, key) {
+                            Found::List(list) => {
+                                let (a, b) = (list.partition_point(|r| *r < from), list.partition_point(|r| *r < to));
+                                Rows::List(list[a..b.max(a)].iter())
+                            }
+                            Found::Range(a, b) => Rows::Range { next: a.max(from), end: b.min(to) },
+                        }
                     }
-                    Some(Found::Range(a, b)) => Rows::Range { next: a.max(from), end: b.min(to) },
                     None => Rows::Range { next: 0, end: 0 },
                 }
             }
             Path::Grouped(k) => {
-                let all = T::LAYOUT.keys.get(usize::from(k)).and_then(|column| T::grouped(columns, *column));
-                Rows::List(all.unwrap_or(&[]).iter())
+                let column = T::LAYOUT.keys.get(usize::from(k)).copied();
+                match column.and_then(|column| Some((column, T::grouped(columns, column)?))) {
+                    Some((column, postings)) => {
+                        self.key = Some((column, 0));
+                        Rows::Grouped { postings, list: postings.of(0).iter() }
+                    }
+                    None => Rows::Range { next: 0, end: 0 },
+                }
             }
         };
         self.advance();
@@ -473,7 +497,10 @@ unsafe impl<T: Table> VTabCursor for Cursor<'_, T> {
 
     #[inline]
     fn column(&self, ctx: &mut Context, i: c_int) -> rusqlite::Result<()> {
-        ctx.set_result(&T::cell(self.columns, self.row, i))
+        match self.key {
+            Some((column, key)) if column == i => ctx.set_result(&Cell::Int(key.into())),
+            _ => ctx.set_result(&T::cell(self.columns, self.row, i)),
+        }
     }
 
     fn rowid(&self) -> rusqlite::Result<i64> {

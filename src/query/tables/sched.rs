@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::ffi::c_int;
 
 use crate::query::columns::{Columns, Kind, NONE};
+use crate::query::postings::Postings;
 use crate::query::vtab::{Cell, Found, Layout, Table};
 use crate::sched::state::TaskState;
 
@@ -64,14 +65,14 @@ fn sched_values(c: &Columns, column: c_int) -> usize {
     }
 }
 
-fn sched_grouped(c: &Columns, column: c_int) -> Option<&[u32]> {
+fn sched_grouped(c: &Columns, column: c_int) -> Option<&Postings> {
     let all = match column {
         at::UTID => c.sched_by_utid(),
         at::CPU => c.sched_by_cpu(),
         _ => return None,
     };
     // Every slice has a thread and a CPU unless the data is broken; then the planner sorts.
-    (all.all().len() == c.sched.len() as usize).then(|| all.all())
+    (all.all().len() == c.sched.len() as usize).then_some(all)
 }
 
 macro_rules! sched_table {
@@ -86,7 +87,7 @@ macro_rules! sched_table {
             #[inline]
             fn visible(c: &Columns, id: u32) -> bool {
                 let row = c.sched.row(id);
-                row != NONE && c.is_asked(c.states.ts(row), c.states.dur(row))
+                row != NONE && c.row_is_asked(row)
             }
             #[inline]
             fn cell(c: &Columns, id: u32, column: c_int) -> Cell<'_> {
@@ -101,7 +102,7 @@ macro_rules! sched_table {
             fn values(c: &Columns, column: c_int) -> usize {
                 sched_values(c, column)
             }
-            fn grouped(c: &Columns, column: c_int) -> Option<&[u32]> {
+            fn grouped(c: &Columns, column: c_int) -> Option<&Postings> {
                 sched_grouped(c, column)
             }
         }
@@ -147,9 +148,7 @@ impl Table for ThreadState {
 
     #[inline]
     fn visible(c: &Columns, row: u32) -> bool {
-        !matches!(c.states.kind(row), Kind::Absent | Kind::Unknown)
-            && c.states.utid(row) != 0
-            && c.is_asked(c.states.ts(row), c.states.dur(row))
+        !matches!(c.states.kind(row), Kind::Absent | Kind::Unknown) && c.states.utid(row) != 0 && c.row_is_asked(row)
     }
 
     #[inline]
@@ -186,8 +185,8 @@ impl Table for ThreadState {
         Found::List(c.states_by_utid().of(utid))
     }
 
-    fn grouped(c: &Columns, _: c_int) -> Option<&[u32]> {
-        Some(c.states_by_utid().all())
+    fn grouped(c: &Columns, _: c_int) -> Option<&Postings> {
+        Some(c.states_by_utid())
     }
 }
 
@@ -249,7 +248,7 @@ impl Table for Wait {
         Found::List(c.states_by_utid().of(utid))
     }
 
-    fn grouped(c: &Columns, _: c_int) -> Option<&[u32]> {
-        Some(c.states_by_utid().all())
+    fn grouped(c: &Columns, _: c_int) -> Option<&Postings> {
+        Some(c.states_by_utid())
     }
 }

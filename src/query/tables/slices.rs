@@ -3,6 +3,7 @@
 use std::ffi::c_int;
 
 use crate::query::columns::{Columns, NONE};
+use crate::query::postings::Postings;
 use crate::query::vtab::{Cell, Found, Layout, Table};
 
 /// `slice`.
@@ -49,8 +50,8 @@ impl Table for Slice {
         c.tracks.len()
     }
 
-    fn grouped(c: &Columns, _: c_int) -> Option<&[u32]> {
-        Some(c.slices_by_track().all())
+    fn grouped(c: &Columns, _: c_int) -> Option<&Postings> {
+        Some(c.slices_by_track())
     }
 }
 
@@ -94,7 +95,7 @@ impl Table for Counter {
         c.tracks.len()
     }
 
-    fn grouped(c: &Columns, _: c_int) -> Option<&[u32]> {
-        Some(c.counters_by_track().all())
+    fn grouped(c: &Columns, _: c_int) -> Option<&Postings> {
+        Some(c.counters_by_track())
     }
 }

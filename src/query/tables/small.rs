@@ -49,8 +49,8 @@ fn cpus(conn: &Connection, c: &Columns) -> rusqlite::Result<()> {
         known.push(cpu.cpu);
         insert.execute(params![cpu.cpu, cpu.package, cpu.node, cpu.core, cpu.online])?;
     }
-    for cpu in 0..c.sched_by_cpu().keys() {
-        if !known.contains(&cpu) && !c.sched_by_cpu().of(cpu).is_empty() {
+    for (cpu, _) in (0u32..).zip(&c.cpus_seen).filter(|(_, seen)| **seen) {
+        if !known.contains(&cpu) {
             insert.execute(params![cpu, None::<u32>, None::<u32>, None::<u32>, true])?;
         }
     }
