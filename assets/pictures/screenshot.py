@@ -17,7 +17,7 @@ import unicodedata
 import uuid
 
 CELL_W, CELL_H, FONT = 8.4, 18, 14
-NO_BREAK = "\u00a0"  # runs of plain spaces collapse in some SVG renderers
+NO_BREAK = "\u00a0"  # plain spaces collapse in some SVG renderers
 FOREGROUND, BACKGROUND = "#d8dee9", "#14171c"
 BASE16 = ("#20242b", "#d9534f", "#57b36a", "#d9a441", "#5b8dd9", "#b76fc9", "#4fb3bf", "#c9ced6",
           "#5a626e", "#f0736e", "#7fd18f", "#f0c05f", "#86aef0", "#d295e0", "#78d3de", "#ffffff")
@@ -74,6 +74,10 @@ class Style:
         return fg, bg, self.bold, self.dim, self.underline
 
 
+def cells(text: str) -> int:
+    return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
 def runs(line: str):
     """(column, text, style key) of each run of equally styled cells."""
     style, column, out = Style(), 0, []
@@ -84,7 +88,7 @@ def runs(line: str):
         if not part or part[0] in "\x1b\x0e\x0f":
             continue
         out.append((column, part, style.key()))
-        column += sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in part)
+        column += cells(part)
     return out
 
 
@@ -94,15 +98,16 @@ def svg(lines, columns: int, rows: int) -> str:
     for row, line in enumerate(lines[:rows]):
         top = 12 + row * CELL_H
         for column, text, (fg, bg, bold, dim, underline) in runs(line):
-            left, length = 12 + column * CELL_W, len(text) * CELL_W
+            left, length = 12 + column * CELL_W, cells(text) * CELL_W
             if bg:
                 body.append(f'<rect x="{left:.1f}" y="{top}" width="{length:.1f}" height="{CELL_H}" fill="{bg}"/>')
-            if not text.strip():
-                continue
             more = (' font-weight="bold"' if bold else "") + (' opacity=".6"' if dim else "")
             more += ' text-decoration="underline"' if underline else ""
-            body.append(f'<text x="{left:.1f}" y="{top + 13}" textLength="{length:.1f}" fill="{fg}"{more}>'
-                        f"{html.escape(text).replace(' ', NO_BREAK)}</text>")
+            # Renderers trim spaces at the ends of a text, so each stretch without a wide space stands by itself.
+            for stretch in re.finditer(r"\S+(?: \S+)*", text):
+                x, words = left + cells(text[:stretch.start()]) * CELL_W, stretch.group()
+                body.append(f'<text x="{x:.1f}" y="{top + 13}" textLength="{cells(words) * CELL_W:.1f}" fill="{fg}"{more}>'
+                            f"{html.escape(words).replace(' ', NO_BREAK)}</text>")
     return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
             f'viewBox="0 0 {width:.0f} {height:.0f}">\n<style>text{{font-family:"DejaVu Sans Mono","Menlo",monospace;'
             f"font-size:{FONT}px;white-space:pre}}</style>\n"
