@@ -20,7 +20,7 @@ fuzz_target!(|input: (u64, u8, Vec<u8>)| {
                     assert!(record.ts < limit);
                 }
                 Step::Damaged(_) => assert!(cursor.is_done()),
-                Step::Later | Step::End => break,
+                Step::Later(_) | Step::End => break,
             }
         }
     }

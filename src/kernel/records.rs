@@ -38,8 +38,8 @@ impl Record<'_> {
 pub enum Step<'p> {
     /// A record, before the limit.
     Record(Record<'p>),
-    /// The next record is at or after the limit; it stays to be taken later.
-    Later,
+    /// The next record is at or after the limit, at this time (ns of the instance's clock); it stays to be taken later.
+    Later(u64),
     /// No more records in this sub-buffer.
     End,
     /// The rest of this sub-buffer cannot be read and is dropped; told once, then `End`.
@@ -118,7 +118,7 @@ impl Cursor {
             };
             let ts = self.ts.wrapping_add(delta);
             if limit.is_some_and(|limit| ts >= limit) {
-                return Step::Later;
+                return Step::Later(ts);
             }
             let Some(data) = bytes.get(start..start + len) else { return self.damaged(AbiError::EndOverflow) };
             self.ts = ts;
@@ -214,7 +214,7 @@ mod tests {
             match cursor.next(page) {
                 Step::Record(record) => seen.push((record.ts, record.data[0])),
                 Step::Damaged(error) => damage = Some(error),
-                Step::Later => panic!("no limit was given"),
+                Step::Later(_) => panic!("no limit was given"),
                 Step::End => return (seen, damage),
             }
         }
@@ -332,7 +332,7 @@ mod tests {
         let mut cursor = Cursor::open(&LAYOUT, &page).unwrap();
         let mut take = |limit| match cursor.next_before(&page, limit) {
             Step::Record(record) => Some((record.ts, record.data[0])),
-            Step::Later => None,
+            Step::Later(_) => None,
             other => panic!("{other:?}"),
         };
         assert_eq!(take(20), Some((10, 1)));
@@ -378,7 +378,7 @@ mod tests {
                         prop_assert!(record.data.len() >= 4);
                     }
                     Step::Damaged(_) => prop_assert!(cursor.is_done()),
-                    Step::Later | Step::End => return Ok(()),
+                    Step::Later(_) | Step::End => return Ok(()),
                 }
             }
             prop_assert!(false, "the walk must end");

@@ -4,7 +4,8 @@
 //! through the CPUs in steps of a millisecond, so that after each step nothing older is missing on any CPU, and a zstd
 //! frame can be closed there with a watermark. Nothing here allocates per event, takes a lock, reads a file, or waits.
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 
 use crossbeam_channel::Sender;
 
@@ -21,7 +22,7 @@ use crate::sched::state::{StateLayout, TaskState};
 use crate::store::footer::{MAX_MARKS, Mark};
 use crate::store::index::{FrameFacts, FrameKind, LossCount};
 
-/// CPUs are merged in steps of this many ns.
+/// How often the size of the frame is looked at, ns of recorded time.
 const STEP: u64 = 1_000_000;
 /// A frame of packets is closed at this size.
 const FRAME_BYTES: usize = 256 << 10;
@@ -134,6 +135,8 @@ pub struct Encoder {
     mark_count: u64,
     missed_hints: bool,
     free: Vec<Vec<u8>>,
+    /// When each CPU's next record was written, or a little before, ns, boot; kept for its memory.
+    turns: BinaryHeap<Reverse<(u64, usize)>>,
     counts: Counts,
 }
 
@@ -174,6 +177,7 @@ impl Encoder {
             mark_count: 0,
             missed_hints: false,
             free: Vec::new(),
+            turns: BinaryHeap::new(),
             counts: Counts::default(),
         };
         cpus.iter().for_each(|(id, stats)| encoder.add_cpu(*id, stats));
@@ -222,21 +226,37 @@ impl Encoder {
         }
     }
 
-    /// Encodes events before `limit` (ns, boot), in steps, until the frame is full: gives back the instant that was
-    /// reached. When it is before `limit`, close the frame and call again.
+    /// Encodes events before `limit` (ns, boot) until the frame is full: gives back the instant that was reached. When it
+    /// is before `limit`, close the frame and call again.
+    ///
+    /// CPUs take turns in the order of their next records, so that the tracker meets a wake-up before the run it led to
+    /// and after the sleep it ended, whichever CPUs wrote them.
     pub fn run(&mut self, from: u64, limit: u64) -> u64 {
-        let mut reached = from;
-        while reached < limit {
-            if self.frame_len() >= FRAME_BYTES {
-                return reached;
+        let mut turns = std::mem::take(&mut self.turns);
+        turns.clear();
+        turns.extend((0..).zip(&self.cpus).filter_map(|(at, c)| {
+            let front = c.pages.front()?;
+            Some(Reverse((front.cursor.ts().saturating_add_signed(self.offset).max(from), at)))
+        }));
+        let mut reached = limit;
+        let mut look = from.saturating_add(STEP);
+        while let Some(Reverse((ts, at))) = turns.pop() {
+            if ts >= limit {
+                break;
             }
-            // Without anything to read there is nothing to step through.
-            let quiet = self.cpus.iter().all(|c| c.pages.is_empty());
-            reached = if quiet { limit } else { limit.min(reached.saturating_add(STEP)) };
-            for at in 0..self.cpus.len() {
-                self.run_cpu(at, reached);
+            if ts >= look {
+                if self.frame_len() >= FRAME_BYTES {
+                    reached = ts;
+                    break;
+                }
+                look = ts.saturating_add(STEP);
+            }
+            let others = turns.peek().map_or(limit, |Reverse((next, _))| *next);
+            if let Some(next) = self.run_cpu(at, limit.min(others.max(ts + 1))) {
+                turns.push(Reverse((next.max(ts), at)));
             }
         }
+        self.turns = turns;
         reached
     }
 
@@ -330,7 +350,8 @@ impl Encoder {
         self.cpus.iter().map(|c| c.pages.iter().map(|p| p.page.bytes.len()).sum::<usize>()).sum()
     }
 
-    fn run_cpu(&mut self, at: usize, limit: u64) {
+    /// Encodes what one CPU wrote before `limit`; gives back when its next record was written, if it is here.
+    fn run_cpu(&mut self, at: usize, limit: u64) -> Option<u64> {
         let raw_limit = limit.saturating_add_signed(self.offset.saturating_neg());
         while let Some(Queued { page, mut cursor, mut told }) = self.cpus[at].pages.pop_front() {
             loop {
@@ -341,9 +362,9 @@ impl Encoder {
                         }
                         self.record(at, record);
                     }
-                    Step::Later => {
+                    Step::Later(next) => {
                         self.cpus[at].pages.push_front(Queued { page, cursor, told });
-                        return;
+                        return Some(next.saturating_add_signed(self.offset));
                     }
                     Step::End => break,
                     Step::Damaged(error) => {
@@ -354,6 +375,7 @@ impl Encoder {
             }
             self.free.push(page.bytes);
         }
+        None
     }
 
     fn page_loss(&mut self, at: usize, page: &Page, cursor: &Cursor, first_ts: u64) {

@@ -38,6 +38,8 @@ struct Thread {
     cpu: u32,
     flags: TaskState,
     now: Now,
+    /// Running: it was woken meanwhile. Blocked: that was so when it left.
+    woken: bool,
 }
 
 #[derive(Debug, Default)]
@@ -146,7 +148,7 @@ impl Tracker {
         let before = *thread;
         match before.now {
             Now::Unknown | Now::Blocked if ts >= before.since => {
-                *thread = Thread { since: ts, cpu: target, flags: TaskState::default(), now: Now::Ready };
+                *thread = Thread { since: ts, cpu: target, now: Now::Ready, ..Thread::default() };
                 if before.now == Now::Blocked {
                     if before.flags.contains(TaskState::UNINTERRUPTIBLE) {
                         self.recent.blocked = self.recent.blocked.max(ts - before.since);
@@ -155,6 +157,8 @@ impl Tracker {
                 }
                 self.ready(target, ts);
             }
+            // On its way to sleep, or changing its mind: what it does next tells.
+            Now::Running if ts >= before.since => thread.woken = true,
             // The run that this wake-up led to was seen first.
             Now::Running if ts < before.since => {
                 let wait = before.since - ts;
@@ -260,8 +264,11 @@ impl Tracker {
         if ts < thread.since {
             return;
         }
+        // It ran, so whatever else it was thought to be (after a loss, before the first look) is over.
+        let before = std::mem::take(thread);
+        self.uncount(before);
+        let woken = before.now == Now::Running && before.woken;
         if state.contains(TaskState::DEAD) {
-            *thread = Thread::default();
             return;
         }
         let now = match () {
@@ -269,7 +276,9 @@ impl Tracker {
             () if state.is_runnable() => Now::Ready,
             () => Now::Blocked,
         };
-        *thread = Thread { since: ts, cpu, flags: state, now };
+        if let Some(thread) = self.thread(tid) {
+            *thread = Thread { since: ts, cpu, flags: state, now, woken };
+        }
         if now != Now::Blocked {
             self.ready(cpu, ts);
         } else if state.contains(TaskState::UNINTERRUPTIBLE) {
@@ -287,9 +296,11 @@ impl Tracker {
         if ts < before.since {
             return;
         }
-        *thread = Thread { since: ts, cpu, flags: TaskState::default(), now: Now::Running };
+        *thread = Thread { since: ts, cpu, now: Now::Running, ..Thread::default() };
         self.uncount(before);
-        if !matches!(before.now, Now::Ready | Now::Preempted) {
+        // Woken while it was still leaving, and by nobody since: it was ready from when it left (as in `sched::fold`).
+        let ready = matches!(before.now, Now::Ready | Now::Preempted) || (before.now == Now::Blocked && before.woken);
+        if !ready {
             return;
         }
         let dur = ts - before.since;
@@ -496,6 +507,31 @@ mod tests {
         t.switch(0, 7, (12, S), (13, 120), b"");
         let cell = t.take_summary(10).0.lanes[0].cells[0];
         assert_eq!((cell.ready, cell.blocked), (3, 2));
+    }
+
+    #[test]
+    fn what_ran_without_a_wake_up_is_not_counted_twice() {
+        let mut t = Tracker::new(&[0, 1], 0);
+        // 11 is woken, then seen to leave CPU 0 although its coming was not recorded; three times over.
+        for ts in [10, 20, 30] {
+            t.waking(ts, 11, 1);
+            t.switch(0, ts + 5, (11, TaskState::PREEMPTED), (0, 120), b"");
+        }
+        t.switch(0, 40, (0, TaskState::RUNNABLE), (11, 120), b"");
+        t.waking(41, 12, 0);
+        let cells: Vec<_> = t.take_summary(50).0.lanes.iter().map(|l| l.cells[0].ready).collect();
+        assert_eq!(cells, [1, 1], "never more than one thread at once was ready on either CPU");
+    }
+
+    #[test]
+    fn case_30_woken_while_it_leaves_it_was_ready_since_it_left() {
+        let mut t = Tracker::new(&[0], 0);
+        t.switch(0, 50, (0, TaskState::RUNNABLE), (7, 120), b"");
+        t.waking(100, 7, 0);
+        t.switch(0, 101, (7, S), (8, 120), b"");
+        t.switch(0, 150, (8, S), (7, 120), b"seven\0");
+        let worst = t.take_summary(200).1.expect("there was a wait");
+        assert_eq!((worst.dur, worst.at, worst.tid, worst.name.as_slice()), (49, 101, 7, &b"seven"[..]));
     }
 
     #[test]

@@ -35,8 +35,7 @@ impl Tracker {
             *thread = Thread { since: ts, cpu, ..Thread::default() };
         }
         if let Some(thread) = self.thread(tid) {
-            let before =
-                std::mem::replace(thread, Thread { since: ts, cpu, flags: TaskState::default(), now: Now::Running });
+            let before = std::mem::replace(thread, Thread { since: ts, cpu, now: Now::Running, ..Thread::default() });
             self.uncount(before);
         }
     }
@@ -55,7 +54,7 @@ impl Tracker {
         if (before.now, before.flags, before.cpu) == (now, flags, cpu) {
             return;
         }
-        *thread = Thread { since: ts, cpu, flags, now };
+        *thread = Thread { since: ts, cpu, flags, now, woken: false };
         self.uncount(before);
         match now {
             Now::Ready | Now::Preempted => self.ready(cpu, ts),
