@@ -18,6 +18,9 @@ const CLONE_THREAD: u64 = 0x0001_0000;
 const NEW_DELAY: u64 = 250_000_000;
 /// After an exec the new command line is in place at once.
 const EXEC_DELAY: u64 = 20_000_000;
+/// Command lines of all processes together in one head, bytes: the head is one zstd frame, and they are what a user can
+/// blow up. Beyond it processes keep their names only.
+const MAX_CMDLINES: usize = 8 << 20;
 /// Ended lives kept at most.
 const MAX_DEAD: usize = 20_000;
 
@@ -204,6 +207,14 @@ impl Names {
         // In order, so that the same world gives the same bytes, and zstd finds what is alike side by side.
         processes.sort_by_key(|p| p.pid);
         threads.sort_by_key(|t| t.tid);
+        let mut room = MAX_CMDLINES;
+        for process in &mut processes {
+            let bytes: usize = process.cmdline.iter().map(|arg| arg.len() + 1).sum();
+            match room.checked_sub(bytes) {
+                Some(left) => room = left,
+                None => process.cmdline.clear(),
+            }
+        }
         packets::process_tree(from, &processes, &threads, out);
     }
 }
@@ -303,5 +314,18 @@ mod tests {
         assert!(names.learn_process(&read));
         assert!(!names.learn_process(&read));
         assert_eq!(names.process(7).unwrap().start, Some(123_456_789));
+    }
+
+    #[test]
+    fn command_lines_cannot_blow_up_a_head() {
+        let mut names = Names::default();
+        for pid in 1..=4000 {
+            let cmdline = vec![vec![b'x'; 4000]];
+            names.processes.insert(pid, Process { pid, cmdline, name: b"x".to_vec(), ..Process::default() });
+        }
+        let mut out = Vec::new();
+        names.write_tree(0, &mut out);
+        assert!((8 << 20..9 << 20).contains(&out.len()), "{} bytes of 16 MB", out.len());
+        assert_eq!(tree(&names, 0).0.len(), 4000, "everybody is named all the same");
     }
 }

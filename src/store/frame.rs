@@ -10,9 +10,9 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use zstd::zstd_safe;
 
-/// Largest content of one frame, bytes. Ours are cut at 256 KiB (heads: at a few MiB); a frame that claims more is
-/// refused before memory is set aside for it. Decoded events take some fifteen times this.
-pub const MAX_RAW: usize = 16 << 20;
+/// Largest content of one frame, bytes. Ours are cut at 256 KiB; a head is one frame and has the names of some
+/// 400,000 threads within this. A frame that claims more is refused before memory is set aside for it.
+pub const MAX_RAW: usize = 64 << 20;
 /// Most frames of one file: a month of segments joined.
 pub const MAX_FRAMES: usize = 1 << 22;
 /// Largest content of one block (RFC 8878 §3.1.1.2.4).
@@ -41,7 +41,7 @@ impl FrameCompressor {
     /// Replaces `out` by one whole frame holding `raw`. Fails when `raw` is longer than [`MAX_RAW`].
     pub fn compress(&mut self, raw: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
         if raw.len() > MAX_RAW {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "more than 16 MiB for one zstd frame"));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "more than 64 MiB for one zstd frame"));
         }
         out.clear();
         out.reserve(zstd_safe::compress_bound(raw.len()));

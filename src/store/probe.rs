@@ -24,6 +24,8 @@ pub const KEY_START: &str = "dashcam.segment_start";
 
 /// Most gaps kept of one file; a hostile one may claim more.
 const MAX_GAPS: usize = 256;
+/// Most metadata and marks looked at in one frame; a real head has some twenty.
+const MAX_NAMED: usize = 4096;
 /// Names grow with hostile input; a real segment has some ten thousand.
 const MAX_NAMES: usize = 1 << 20;
 
@@ -86,11 +88,11 @@ impl PacketProbe {
         let mut facts = FrameFacts::default();
         let mut events: BTreeMap<u32, u64> = BTreeMap::new();
         let mut losses: BTreeMap<u32, LossCount> = BTreeMap::new();
-        let mut items = Vec::new();
+        let mut named = Vec::new();
+        let found = &mut self.found;
         // What stands before broken framing counts; the rest of the frame says nothing.
-        let _ = self.decoder.decode(packets, &mut self.names, &mut |item| items.push(item));
-        for item in &items {
-            match item {
+        let _ = self.decoder.decode(packets, &mut self.names, &mut |item| {
+            match &item {
                 Item::Event(e) => {
                     facts.span = Some(facts.span.map_or((e.ts, e.ts), |(a, b)| (a.min(e.ts), b.max(e.ts))));
                     *events.entry(e.cpu).or_default() += 1;
@@ -99,8 +101,14 @@ impl PacketProbe {
                 Item::CompleteThrough { ts } => facts.complete_through = facts.complete_through.max(*ts),
                 _ => {}
             }
-            self.found.note(item, &self.names);
-            watch(item);
+            watch(&item);
+            // The decoder holds the names meanwhile: what needs them is looked at afterwards.
+            if !found.note(&item) && named.len() < MAX_NAMED {
+                named.push(item);
+            }
+        });
+        for item in &named {
+            self.found.note_named(item, &self.names);
         }
         let data = facts.complete_through > 0 || facts.span.is_some();
         facts.kind = match (self.found.data, data) {
@@ -149,21 +157,31 @@ impl FrameProbe for PacketProbe {
 }
 
 impl Found {
-    fn note(&mut self, item: &Item, names: &NameTable) {
+    /// Takes what can be understood without names; false for what cannot.
+    fn note(&mut self, item: &Item) -> bool {
+        match item {
+            Item::Metadata { .. } | Item::System(_) => return false,
+            Item::Event(Event { kind: EventKind::Print { .. }, .. }) => {
+                self.marks += 1;
+                return self.marks > MAX_MARKS as u64;
+            }
+            Item::Clock(c) => self.clocks = Some((self.clocks.map_or(*c, |(first, _)| first), *c)),
+            Item::Gap { from, to } if self.gaps.len() < MAX_GAPS => self.gaps.push(Window { from: *from, to: *to }),
+            Item::Sampled { hz } => self.sampled_hz = Some(*hz),
+            _ => {}
+        }
+        true
+    }
+
+    fn note_named(&mut self, item: &Item, names: &NameTable) {
         match item {
             Item::Metadata { key, value } => self.metadata(names.bytes(*key), names.bytes(*value)),
             Item::System(s) => {
                 self.host = names.bytes(s.host).to_vec();
                 self.cpus = s.cpus;
             }
-            Item::Clock(c) => self.clocks = Some((self.clocks.map_or(*c, |(first, _)| first), *c)),
-            Item::Gap { from, to } if self.gaps.len() < MAX_GAPS => self.gaps.push(Window { from: *from, to: *to }),
-            Item::Sampled { hz } => self.sampled_hz = Some(*hz),
             Item::Event(Event { ts, kind: EventKind::Print { text }, .. }) => {
-                self.marks += 1;
-                if self.texts.len() < MAX_MARKS {
-                    self.texts.push(Mark { ts: *ts, text: names.bytes(*text).to_vec() });
-                }
+                self.texts.push(Mark { ts: *ts, text: names.bytes(*text).to_vec() });
             }
             _ => {}
         }

@@ -148,6 +148,9 @@ impl SegmentWriter {
     /// On [`StoreError::NoSpace`] or an I/O error the frame is not in the file and the file is whole
     /// without it: count it as lost (or keep it) and go on.
     pub fn write_frame(&mut self, frame: &[u8], raw: usize, facts: FrameFacts) -> Result<(), StoreError> {
+        if frame.is_empty() {
+            return Ok(()); // what could not be compressed; an entry for nothing would read as damage
+        }
         self.append(frame)?;
         let compressed = frame.len() as u64;
         self.entries.push(FrameEntry { offset: self.good, compressed, raw: raw as u64, facts });
