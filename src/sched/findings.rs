@@ -176,7 +176,7 @@ fn lost(model: &Model, window: Window) -> Vec<(f64, Finding)> {
         if let Some((weight, finding)) = found.iter_mut().find(same)
             && let FindingKind::Lost { count, ns: sum, .. } = &mut finding.kind
         {
-            *count = count.zip(loss.count).map(|(a, b)| a + b);
+            *count = count.zip(loss.count).map(|(a, b)| a.saturating_add(b));
             *sum += ns;
             if at.len() > finding.at.len() {
                 finding.at = at;

@@ -7,10 +7,14 @@
 //! after its time was passed is given out at once, moved to the present, and counted.
 
 use super::event::{Event, Item, Loss, ProcessFact};
-use std::collections::{BTreeMap, VecDeque};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
-/// CPU ids beyond this are damage, not hardware (the kernel's own limit is 8192).
-pub const MAX_CPUS: u32 = 1 << 16;
+/// CPU ids from here on are damage, not hardware: the kernel's own limit (NR_CPUS of x86-64 and arm64 at most).
+pub const MAX_CPUS: u32 = 8192;
+
+/// Instants are held below this (36 years of uptime), so that no sum of a few can overflow whatever a file holds.
+pub const MAX_TIME: u64 = 1 << 60;
 
 /// Counts of what was out of order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -105,6 +109,12 @@ impl TimeOrder {
     }
 
     fn event(&mut self, mut event: Event, out: &mut impl FnMut(&Item)) {
+        event.ts = event.ts.min(MAX_TIME);
+        if event.cpu >= MAX_CPUS {
+            // Nothing to be in order with: whoever is next says what it thinks of it.
+            out(&Item::Event(event));
+            return;
+        }
         if event.ts < self.emitted {
             self.stats.late += 1;
             self.stats.late_max = self.stats.late_max.max(self.emitted - event.ts);
@@ -127,6 +137,7 @@ impl TimeOrder {
     }
 
     fn timed(&mut self, ts: u64, after_events: bool, item: Item, out: &mut impl FnMut(&Item)) {
+        let ts = ts.min(MAX_TIME);
         if ts < self.emitted {
             out(&item);
             return;
@@ -141,54 +152,48 @@ impl TimeOrder {
         self.emitted = self.emitted.max(watermark);
     }
 
-    /// Gives out, by time, what is before `watermark`, until only `keep` items are held.
+    /// Gives out, by time, what is before `watermark` (`u64::MAX`: everything), until only `keep` items are held.
     fn release_until(&mut self, watermark: u64, keep: usize, out: &mut impl FnMut(&Item)) {
+        let fronts = self.cpus.iter().filter_map(|(&cpu, queue)| Some(Reverse((queue.front()?.ts, cpu))));
+        let mut heads: BinaryHeap<Reverse<(u64, u32)>> = fronts.collect();
         while self.held > keep {
-            let (mut first, mut second) = (None::<(u64, u32)>, u64::MAX);
-            for (&cpu, queue) in &self.cpus {
-                let Some(head) = queue.front() else { continue };
-                match first {
-                    Some((ts, _)) if head.ts >= ts => second = second.min(head.ts),
-                    _ => {
-                        second = first.map_or(second, |f| second.min(f.0));
-                        first = Some((head.ts, cpu));
-                    }
+            let head = heads.peek().map(|h| h.0);
+            if let Some((ts, after)) = self.others.first_key_value().map(|(k, _)| (k.0, k.1))
+                && head.is_none_or(|(at, _)| ts < at || (ts == at && !after))
+            {
+                if ts >= watermark && watermark != u64::MAX {
+                    return;
                 }
+                self.give_other(ts, out);
+                continue;
             }
-            let other = self.others.first_key_value().map(|(k, _)| (k.0, k.1));
-            if let Some((ts, after)) = other {
-                let due = first.is_none_or(|(head, _)| ts < head || (ts == head && !after));
-                if due {
-                    if ts >= watermark && watermark != u64::MAX {
-                        return;
-                    }
-                    if let Some((_, item)) = self.others.pop_first() {
-                        self.held -= 1;
-                        self.emitted = self.emitted.max(ts);
-                        out(&item);
-                    }
-                    continue;
-                }
-                second = second.min(ts);
+            let Some((at, cpu)) = head.filter(|h| h.0 < watermark || watermark == u64::MAX) else { return };
+            heads.pop();
+            let next = heads.peek().map_or(u64::MAX, |h| h.0.0);
+            let other = self.others.first_key_value().map_or(u64::MAX, |(k, _)| k.0);
+            self.give_run(cpu, at, next.min(other), watermark, keep, out);
+            if let Some(front) = self.cpus.get(&cpu).and_then(VecDeque::front) {
+                heads.push(Reverse((front.ts, cpu)));
             }
-            let Some((head, cpu)) = first else { return };
-            if head >= watermark && watermark != u64::MAX {
-                return;
-            }
-            self.run(cpu, second, watermark, keep, out);
         }
     }
 
-    /// Gives out the run of one CPU's events that all stand before the next other one.
-    fn run(&mut self, cpu: u32, until: u64, watermark: u64, keep: usize, out: &mut impl FnMut(&Item)) {
+    fn give_other(&mut self, ts: u64, out: &mut impl FnMut(&Item)) {
+        if let Some((_, item)) = self.others.pop_first() {
+            self.held -= 1;
+            self.emitted = self.emitted.max(ts);
+            out(&item);
+        }
+    }
+
+    /// Gives out the events of one CPU at `at` and on, as far as they stand before all others, which begin at `until`.
+    fn give_run(&mut self, cpu: u32, at: u64, until: u64, watermark: u64, keep: usize, out: &mut impl FnMut(&Item)) {
         let Some(queue) = self.cpus.get_mut(&cpu) else { return };
-        let mut first = true;
         while let Some(event) = queue.front() {
-            let due = first || event.ts < until;
+            let due = event.ts == at || event.ts < until;
             if !due || self.held <= keep || (event.ts >= watermark && watermark != u64::MAX) {
                 break;
             }
-            first = false;
             let event = *event;
             queue.pop_front();
             self.held -= 1;

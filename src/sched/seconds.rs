@@ -6,6 +6,7 @@
 
 use super::event::{Event, Item, Loss, ThreadNow, Tid};
 use super::fold::{Folder, Interval, Sink, Utid};
+use super::order::{MAX_CPUS, MAX_TIME};
 use super::summary::SecondSummary;
 use std::collections::BTreeMap;
 
@@ -47,6 +48,7 @@ impl Seconds {
     /// Counts what is still open up to `ts` and gives out all seconds that begin before it, by time and CPU. `folder` is
     /// the fold this sink was fed by.
     pub fn take_before(&mut self, ts: u64, folder: &Folder) -> Vec<SecondSummary> {
+        let ts = ts.min(MAX_TIME);
         for open in folder.open_intervals().filter(|i| i.state == ThreadNow::Running) {
             self.stretch(&open, ts);
         }
@@ -125,11 +127,15 @@ impl Seconds {
     }
 
     fn loss(&mut self, loss: &Loss) {
-        let second = self.at(loss.to.max(loss.from), loss.cpu);
+        if loss.cpu >= MAX_CPUS {
+            return;
+        }
+        let (from, to) = (loss.from.min(MAX_TIME), loss.to.min(MAX_TIME));
+        let second = self.at(to.max(from), loss.cpu);
         second.loss = true;
-        second.lost += loss.count.unwrap_or(0);
-        if loss.from > 0 {
-            self.each(loss.from.max(loss.to.saturating_sub(LONGEST)), loss.to, loss.cpu, |s, _| s.loss = true);
+        second.lost = second.lost.saturating_add(loss.count.unwrap_or(0));
+        if from > 0 {
+            self.each(from.max(to.saturating_sub(LONGEST)), to, loss.cpu, |s, _| s.loss = true);
         }
     }
 }

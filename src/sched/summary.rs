@@ -35,7 +35,7 @@ pub struct StateTimes {
 impl StateTimes {
     /// Adds `ns` of `state`.
     pub fn add(&mut self, state: ThreadNow, ns: u64) {
-        *match state {
+        let sum = match state {
             ThreadNow::Running => &mut self.running,
             ThreadNow::Runnable => &mut self.runnable,
             ThreadNow::Preempted => &mut self.preempted,
@@ -45,18 +45,19 @@ impl StateTimes {
                 &mut self.sleeping
             }
             ThreadNow::Blocked(_) => &mut self.other,
-        } += ns;
+        };
+        *sum = sum.saturating_add(ns);
     }
 
     /// Adds all of `more`.
     pub fn merge(&mut self, more: &StateTimes) {
-        self.running += more.running;
-        self.runnable += more.runnable;
-        self.preempted += more.preempted;
-        self.sleeping += more.sleeping;
-        self.uninterruptible += more.uninterruptible;
-        self.other += more.other;
-        self.unknown += more.unknown;
+        self.running = self.running.saturating_add(more.running);
+        self.runnable = self.runnable.saturating_add(more.runnable);
+        self.preempted = self.preempted.saturating_add(more.preempted);
+        self.sleeping = self.sleeping.saturating_add(more.sleeping);
+        self.uninterruptible = self.uninterruptible.saturating_add(more.uninterruptible);
+        self.other = self.other.saturating_add(more.other);
+        self.unknown = self.unknown.saturating_add(more.unknown);
     }
 
     /// Ready but not running: after a wake-up or pushed off.

@@ -1,7 +1,7 @@
 //! What is said about stretches rather than events: losses, gaps, state blocks, CPUs coming and going.
 
 use super::super::event::{Loss, ThreadNow, Tid};
-use super::super::order::MAX_CPUS;
+use super::super::order::{MAX_CPUS, MAX_TIME};
 use super::super::threads::IDLE;
 use super::{Folder, Interval, Sink};
 
@@ -12,9 +12,10 @@ impl Folder {
             return;
         }
         let now = *self.cpu_mut(loss.cpu);
-        let known = if loss.from > 0 { loss.from } else { now.last_ts };
-        self.forget_cpu(loss.cpu, known, loss.to, sink);
-        self.last_loss = self.last_loss.max(loss.to).max(known);
+        let known = if loss.from > 0 { loss.from.min(MAX_TIME) } else { now.last_ts };
+        let to = loss.to.min(MAX_TIME);
+        self.forget_cpu(loss.cpu, known, to, sink);
+        self.last_loss = self.last_loss.max(to).max(known);
     }
 
     pub(super) fn gap(&mut self, from: u64, to: u64, sink: &mut impl Sink) {

@@ -28,6 +28,7 @@ mod events;
 mod tests;
 
 use super::event::{Event, Item, Loss, ThreadNow, Tid};
+use super::order::MAX_TIME;
 use super::state::TaskState;
 use super::threads::{IDLE, Threads};
 use crate::names::{NameId, NameTable};
@@ -355,7 +356,11 @@ impl Folder {
     /// Takes the next item in time order.
     pub fn push(&mut self, item: &Item, sink: &mut impl Sink) {
         if let Item::Event(event) = item {
-            self.event(event, sink);
+            if event.ts > MAX_TIME {
+                self.event(&Event { ts: MAX_TIME, ..*event }, sink);
+            } else {
+                self.event(event, sink);
+            }
             return;
         }
         self.fact(item, sink);
@@ -366,7 +371,7 @@ impl Folder {
         match item {
             Item::Event(_) => {}
             Item::Loss(loss) => self.loss(loss, sink),
-            Item::CompleteThrough { ts } => self.now = self.now.max(*ts),
+            Item::CompleteThrough { ts } => self.now = self.now.max((*ts).min(MAX_TIME)),
             Item::Process(fact) => {
                 self.threads.process_fact(fact);
                 self.announce(sink);
@@ -378,12 +383,14 @@ impl Folder {
                 }
                 self.announce(sink);
             }
-            Item::CpuState { ts, cpu, tid, prio, since } => self.cpu_state(*ts, *cpu, *tid, *prio, *since, sink),
-            Item::ThreadState { ts, tid, state, since, cpu } => {
-                self.thread_state(*ts, *tid, *state, *since, *cpu, sink);
+            Item::CpuState { ts, cpu, tid, prio, since } => {
+                self.cpu_state((*ts).min(MAX_TIME), *cpu, *tid, *prio, *since, sink);
             }
-            Item::CpuOnline { ts, cpu, online } => self.cpu_online(*ts, *cpu, *online, sink),
-            Item::Gap { from, to } => self.gap(*from, *to, sink),
+            Item::ThreadState { ts, tid, state, since, cpu } => {
+                self.thread_state((*ts).min(MAX_TIME), *tid, *state, *since, *cpu, sink);
+            }
+            Item::CpuOnline { ts, cpu, online } => self.cpu_online((*ts).min(MAX_TIME), *cpu, *online, sink),
+            Item::Gap { from, to } => self.gap((*from).min(MAX_TIME), (*to).min(MAX_TIME), sink),
             Item::OwnThread { tid } => {
                 self.threads.own_thread(*tid);
                 self.announce(sink);

@@ -35,6 +35,10 @@ impl Kept {
         }
     }
 
+    pub fn know_cpu(&mut self, cpu: u32) {
+        self.cpu_mut(cpu);
+    }
+
     pub fn cells_mut(&mut self, cpu: u32) -> &mut Cells {
         &mut self.cpu_mut(cpu).cells
     }

@@ -22,6 +22,7 @@ pub use search::{Hit, SearchFor, glob};
 
 use super::event::{CpuFact, EventKind, Item, Loss, ThreadNow};
 use super::fold::{Consumer, Folder, Utid};
+use super::order::{MAX_CPUS, MAX_TIME};
 use super::summary::Window;
 use super::threads::Threads;
 use kept::Kept;
@@ -112,14 +113,19 @@ impl Model {
             },
             Item::Process(fact) => self.learn_owner(fact.pid),
             Item::Thread(fact) => self.learn_owner(fact.tid),
-            Item::Loss(loss) => {
-                self.losses.push_back(*loss);
+            Item::Loss(loss) if loss.cpu < MAX_CPUS => {
+                let (from, to) = (loss.from.min(MAX_TIME), loss.to.min(MAX_TIME));
+                self.losses.push_back(Loss { from, to, ..*loss });
                 self.kept.cells_mut(loss.cpu).forget();
             }
-            Item::Gap { from, to } => self.gaps.push_back(Window { from: *from, to: *to }),
+            // A CPU that only a state block speaks of (nothing was switched there) has a lane like any other.
+            Item::CpuState { cpu, .. } | Item::CpuOnline { cpu, .. } if *cpu < MAX_CPUS => self.kept.know_cpu(*cpu),
+            Item::Gap { from, to } => {
+                self.gaps.push_back(Window { from: (*from).min(MAX_TIME), to: (*to).min(MAX_TIME) });
+            }
             Item::Cpu(fact) => match self.topology.iter().position(|c| c.cpu == fact.cpu) {
                 Some(at) => self.topology[at] = *fact,
-                None if self.topology.len() < super::order::MAX_CPUS as usize => self.topology.push(*fact),
+                None if self.topology.len() < MAX_CPUS as usize => self.topology.push(*fact),
                 None => {}
             },
             _ => {}

@@ -277,7 +277,7 @@ impl Model {
             ready_now: threads.iter().filter(|t| t.now.is_ready() && t.cpu == Some(cpu)).count() as u32,
             running: self.slices(cpu, Window { from: last, to: last + 1 }).last().map(|s| (s.utid, s.start)),
             events_per_s: if covered > 0 { f64::from(sum.events) * 1e9 / covered as f64 } else { 0.0 },
-            lost: mine().map(|l| l.count).reduce(|a, b| a.zip(b).map(|(a, b)| a + b)),
+            lost: mine().map(|l| l.count).reduce(|a, b| a.zip(b).map(|(a, b)| a.saturating_add(b))),
         }
     }
 

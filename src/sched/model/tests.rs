@@ -385,6 +385,45 @@ fn limits_bound_what_is_kept() {
 }
 
 #[test]
+fn case_28_a_pinned_cpu_without_a_switch_is_busy_not_empty() {
+    let model = told(&[
+        Item::CpuState { ts: 60_000 * MS, cpu: 3, tid: 7, prio: 120, since: 10 * MS },
+        Item::CompleteThrough { ts: 120_000 * MS },
+    ]);
+    let lanes = model.lanes(ms(60_000, 120_000), 60);
+    let lane = lanes.iter().find(|l| l.cpu == 3).unwrap();
+    assert_eq!(lane.busy, Some(1.0));
+    assert!(lane.cells.iter().all(|c| c.busy == Some(1.0)));
+    assert_eq!(lane.running, Some((utid(&model, 7), 10 * MS)));
+    let row = &model.thread_rows(ms(60_000, 120_000), 0)[0];
+    assert_eq!(row.times.running, 60_000 * MS);
+}
+
+#[test]
+fn case_59_a_suspend_is_a_gap_not_idleness() {
+    let mut items = story();
+    items.push(Item::Gap { from: 1_000 * MS, to: 601_000 * MS });
+    items.push(switch(601_500 * MS, 0, 7, S, 0));
+    items.push(Item::CompleteThrough { ts: 602_000 * MS });
+    let model = told(&items);
+    let lane = &model.lanes(ms(900, 602_000), 1)[0];
+    // Known: 50 ms idle and 50 ms of 7 before, 500 ms idle after.
+    assert!((lane.busy.unwrap() - 50.0 / 600.0).abs() < 1e-9, "{:?}", lane.busy);
+    assert_eq!(model.lanes(ms(2_000, 600_000), 1)[0].busy, None);
+    assert_eq!(model.gaps(ms(0, 602_000)), [ms(1_000, 601_000)]);
+    let row = model.thread_rows(ms(0, 602_000), 0).into_iter().find(|r| r.tid == 7).unwrap();
+    assert_eq!((row.times.running, row.times.sleeping), (350 * MS, 500 * MS), "nothing is said of the gap");
+}
+
+#[test]
+fn case_26_numbers_are_valid_from_where_all_cpus_are_covered() {
+    let model = told(&[switch(10 * MS, 0, 0, R, 7), switch(50_000 * MS, 1, 0, R, 8)]);
+    let view = model.overview(ms(0, 60_000), 6, 0, &Thresholds::default());
+    assert_eq!(view.valid_from, 50_000 * MS);
+    assert_eq!(view.cpus[1].cells[2].busy, None, "not idle: not recorded");
+}
+
+#[test]
 fn seconds_for_the_footer() {
     let mut folding = Folding::new(Seconds::new());
     let mut items = story();
@@ -464,4 +503,58 @@ proptest! {
             prop_assert!(ordered, "{:?}", track);
         }
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// Numbers no kernel ever wrote: nothing panics, and what is kept follows the number of items, not their claims.
+    #[test]
+    fn hostile_numbers(items in prop::collection::vec((any_number(), any_cpu(), -3..5i32, 0..6u8, any_number()), 1..40)) {
+        let mut model = Model::new(Limits::default());
+        let mut seconds = Folding::new(Seconds::new());
+        let mut order = super::super::order::TimeOrder::new(32);
+        let mut names = NameTable::new();
+        let text = names.intern(b"B|1|x");
+        let mut take = |i: &Item| {
+            model.item(i);
+            seconds.item(i);
+        };
+        for (ts, cpu, tid, what, other) in items {
+            let item = match what {
+                0 => switch(ts, cpu, tid, RP, 3 - tid),
+                1 => waking(ts, cpu, tid, other as u32),
+                2 => Item::Loss(Loss { cpu, from: ts, to: other, count: Some(other) }),
+                3 => Item::Gap { from: ts, to: other },
+                4 => Item::CpuState { ts, cpu, tid, prio: tid, since: other },
+                _ => event(ts, cpu, EventKind::Print { text }),
+            };
+            order.push(item, &mut take);
+        }
+        order.flush(&mut take);
+        let window = Window { from: 0, to: u64::MAX };
+        let view = model.overview(window, 7, 3, &Thresholds { starving: 0.0, idle_while_ready: 0, ..Thresholds::default() });
+        prop_assert!(view.threads.len() < 100);
+        for cpu in model.cpus().into_iter().take(4) {
+            model.cpu(cpu, window, 5);
+            model.timeline(window, 80, &[TrackId::Cpu(cpu)], &names);
+        }
+        for utid in 0..4 {
+            model.thread(utid, window, 5);
+            model.chain(utid, 10);
+            model.waited_on(utid, window);
+            model.timeline(window, 80, &[TrackId::Thread(utid), TrackId::Marks(utid)], &names);
+        }
+        seconds.sink.take_before(u64::MAX, &seconds.folder);
+        model.prune_before(u64::MAX / 3);
+        model.finish();
+    }
+}
+
+fn any_number() -> impl Strategy<Value = u64> {
+    prop_oneof![0..1000u64, any::<u64>(), Just(u64::MAX), Just(1u64 << 60), (0..62u32).prop_map(|s| 1u64 << s)]
+}
+
+fn any_cpu() -> impl Strategy<Value = u32> {
+    prop_oneof![8 => 0..3u32, 1 => Just(8191u32), 1 => any::<u32>()]
 }
