@@ -261,7 +261,7 @@ impl FactsThread {
         let samples: Vec<CounterSample> = round
             .samples
             .into_iter()
-            .map(|s| CounterSample { ts, name: s.name.into(), cpu: s.cpu, value: s.value })
+            .map(|s| CounterSample { ts, name: s.name, cpu: s.cpu, value: s.value })
             .collect();
         if !samples.is_empty() {
             let mut out = Vec::new();
