@@ -54,7 +54,7 @@ impl Recorder {
             clock: self.origin.clock().to_owned(),
             now,
             started: self.started,
-            segment: live.segment.clone(),
+            segment: live.open_segment(),
             events: live.events,
             events_per_s,
             lost: live.lost.values().copied().collect(),

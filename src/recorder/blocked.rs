@@ -34,6 +34,7 @@ pub struct Stacks {
     symbols: SharedSymbols,
     known: FxHashMap<u64, Found>,
     nameless: Found,
+    frames: Vec<u64>,
 }
 
 impl Stacks {
@@ -42,20 +43,20 @@ impl Stacks {
         Stacks { symbols, ..Stacks::default() }
     }
 
-    /// Where a thread with this stack is blocked; `stack` holds addresses of 8 bytes, innermost first.
-    pub fn resolve(&mut self, stack: &[u8]) -> &Found {
+    /// Where a thread with this stack (return addresses, innermost first) is blocked.
+    pub fn resolve(&mut self, stack: impl Iterator<Item = u64>) -> &Found {
         let Some(symbols) = self.symbols.get() else { return &self.nameless };
+        self.frames.clear();
+        self.frames.extend(stack.take(MAX_FRAMES));
         let mut hasher = FxHasher::default();
-        hasher.write(stack);
+        self.frames.iter().for_each(|&frame| hasher.write_u64(frame));
         let key = hasher.finish();
         if self.known.len() >= MAX_STACKS && !self.known.contains_key(&key) {
             self.known.clear();
         }
+        let frames = &self.frames;
         self.known.entry(key).or_insert_with(|| {
-            // The kernel ends a shorter stack with ULONG_MAX (struct stack_entry of older kernels) or zeros.
-            let words = stack.chunks_exact(8).map(|c| u64::from_ne_bytes(c.try_into().unwrap_or_default()));
-            let frames: Vec<u64> = words.take_while(|&a| a != u64::MAX && a != 0).take(MAX_FRAMES).collect();
-            let blocked = symbols.blocked_in(&frames);
+            let blocked = symbols.blocked_in(frames);
             Found { function: blocked.function.into(), io_wait: blocked.io_wait }
         })
     }
@@ -77,34 +78,30 @@ mod tests {
         shared
     }
 
-    fn stack(addresses: &[u64]) -> Vec<u8> {
-        addresses.iter().flat_map(|a| a.to_ne_bytes()).collect()
-    }
-
     #[test]
     fn scheduler_frames_are_skipped_and_io_wait_is_told() {
         let mut stacks = Stacks::new(symbols());
         let base = 0xffff_ffff_8100_0000u64;
-        let found = stacks.resolve(&stack(&[base + 0x10, base + 0x110, base + 0x210, u64::MAX, 7])).clone();
+        let found = stacks.resolve([base + 0x10, base + 0x110, base + 0x210].into_iter()).clone();
         assert_eq!(found, Found { function: b"jbd2_log_wait_commit"[..].into(), io_wait: true });
-        let plain = stacks.resolve(&stack(&[base + 0x10, base + 0x210]));
+        let plain = stacks.resolve([base + 0x10, base + 0x210].into_iter());
         assert_eq!((&*plain.function, plain.io_wait), (&b"jbd2_log_wait_commit"[..], false));
         assert_eq!(stacks.known.len(), 2);
     }
 
     #[test]
-    fn without_symbols_and_for_cut_records_there_is_no_name() {
-        assert_eq!(*Stacks::default().resolve(&stack(&[1])), Found::default());
+    fn without_symbols_and_for_unknown_addresses_there_is_no_name() {
+        assert_eq!(*Stacks::default().resolve([1].into_iter()), Found::default());
         let mut stacks = Stacks::new(symbols());
-        assert_eq!(*stacks.resolve(&[1, 2, 3]), Found::default());
-        assert_eq!(*stacks.resolve(&[]), Found::default());
+        assert_eq!(*stacks.resolve([1, 2, 3].into_iter()), Found::default());
+        assert_eq!(*stacks.resolve([].into_iter()), Found::default());
     }
 
     #[test]
     fn the_table_stays_bounded() {
         let mut stacks = Stacks::new(symbols());
         for i in 0..2 * MAX_STACKS as u64 {
-            stacks.resolve(&stack(&[i + 1]));
+            stacks.resolve([i + 1].into_iter());
         }
         assert!(stacks.known.len() <= MAX_STACKS);
     }

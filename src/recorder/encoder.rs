@@ -447,7 +447,7 @@ impl Encoder {
                 return;
             }
             Kind::Stack => {
-                let found = self.parts.stacks.resolve(plan.stack(data).unwrap_or_default());
+                let found = self.parts.stacks.resolve(plan.stack(data));
                 cpu.bundle.blocked_reason(ts, pid, pid, found.io_wait, &found.function);
             }
             Kind::Print => {

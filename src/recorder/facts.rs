@@ -63,7 +63,7 @@ impl Facts {
         self.rescan.store(true, Ordering::Relaxed);
     }
 
-    /// Waits until all processes were read once, at most `patience`.
+    /// Waits until symbols are loaded and all processes were read once, at most `patience`.
     pub fn wait_scanned(&self, patience: Duration) {
         let done = self.scanned.0.lock().unwrap_or_else(PoisonError::into_inner);
         // Whether it came in time does not matter: what is missing comes with later frames.
@@ -125,7 +125,7 @@ pub struct FactsThread {
 impl FactsThread {
     /// Works until told to stop.
     pub fn run(mut self) {
-        self.scan();
+        // Symbols first: the start waits for the scan, so threads that block from then on get their function.
         if let Some(path) = self.kallsyms {
             match Symbols::load(path) {
                 // Only this thread sets it, once.
@@ -133,6 +133,7 @@ impl FactsThread {
                 Err(e) => tracing::warn!("blocked functions stay without names: {e}"),
             }
         }
+        self.scan();
         let interval = self.counters.1;
         let mut next_round = Instant::now() + interval;
         while !self.facts.stopped() {
@@ -258,11 +259,8 @@ impl FactsThread {
             tracing::info!("no {} counters: {}", missing.source.word(), missing.why);
         }
         self.watch(ts, &round.samples);
-        let samples: Vec<CounterSample> = round
-            .samples
-            .into_iter()
-            .map(|s| CounterSample { ts, name: s.name, cpu: s.cpu, value: s.value })
-            .collect();
+        let samples: Vec<CounterSample> =
+            round.samples.into_iter().map(|s| CounterSample { ts, name: s.name, cpu: s.cpu, value: s.value }).collect();
         if !samples.is_empty() {
             let mut out = Vec::new();
             packets::counters(&samples, &mut out);

@@ -47,6 +47,8 @@ pub struct Numbers {
     pub hole: Option<(u64, u64)>,
     /// What is kept at most, and the share of the file system that stays free (0..=1).
     pub limits: (Limits, f64),
+    /// When the growing segment will be cut, ns on CLOCK_BOOTTIME; 0: not known yet.
+    pub next_cut: u64,
     /// No segment is open: the next frame must be a head.
     pub reopen: bool,
 }
@@ -71,6 +73,12 @@ impl Live {
 }
 
 impl Numbers {
+    /// The segment being written, with the instant at which it will be cut.
+    pub fn open_segment(&self) -> Option<OpenSegment> {
+        let cut = Some(self.next_cut).filter(|&c| c > 0 && c < u64::MAX);
+        self.segment.clone().map(|s| OpenSegment { until: cut.unwrap_or(s.until), ..s })
+    }
+
     /// Adds losses.
     pub fn lose(&mut self, losses: &[Loss]) {
         for loss in losses {

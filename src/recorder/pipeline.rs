@@ -156,6 +156,7 @@ impl<E: Encode> Working<E> {
         }
         let (dropped, reopen, hole) = {
             let mut live = self.parts.live.lock();
+            live.next_cut = end.next_cut;
             (std::mem::take(&mut live.dropped), std::mem::take(&mut live.reopen), live.hole.take())
         };
         for d in dropped {

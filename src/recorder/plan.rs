@@ -5,6 +5,7 @@
 
 use crate::kernel::events::{EventTable, TracedEvent};
 use crate::kernel::format::{EventFormat, Field, FieldKind};
+use crate::kernel::stack::StackFormat;
 use crate::perfetto::encode::{EventEncoder, FieldFormat, FieldKind as Coded};
 use crate::sched::event::Tid;
 
@@ -84,7 +85,7 @@ pub struct Plan {
     exit: TaskAt,
     free: TaskAt,
     print: Option<Field>,
-    stack: Option<Field>,
+    stack: Option<StackFormat>,
     flags_at: usize,
     pid_at: usize,
     /// Scheduling events whose format is not understood, as `group/name`.
@@ -152,7 +153,10 @@ impl Plan {
             Kind::Exit => self.exit.fill(f, "comm", ""),
             Kind::Free => self.free.fill(f, "comm", ""),
             Kind::Print => keep(&mut self.print, f.field("buf")),
-            Kind::Stack => keep(&mut self.stack, f.field("caller")),
+            Kind::Stack => {
+                self.stack = StackFormat::of(f);
+                self.stack.is_some()
+            }
             Kind::Other | Kind::Unknown => true,
         };
         if !understood {
@@ -239,9 +243,9 @@ impl Plan {
         self.print.as_ref()?.string(data)
     }
 
-    /// The addresses of a kernel stack, innermost first, as bytes of 8 each.
-    pub fn stack<'r>(&self, data: &'r [u8]) -> Option<&'r [u8]> {
-        self.stack.as_ref()?.bytes(data)
+    /// The return addresses of a kernel stack, innermost first.
+    pub fn stack<'r>(&self, data: &'r [u8]) -> impl Iterator<Item = u64> + use<'r> {
+        self.stack.map(|format| format.frames(data)).into_iter().flatten()
     }
 }
 

@@ -66,6 +66,8 @@ impl<I> Default for Batch<I> {
 pub struct CycleEnd {
     /// A segment ends exactly at the limit.
     pub cut: bool,
+    /// When the next segment ends by time, ns on CLOCK_BOOTTIME.
+    pub next_cut: u64,
     /// Requests to answer.
     pub commands: Vec<Command>,
     /// Added to record times to get the boot clock, for the pages of the next cycle.
@@ -235,7 +237,7 @@ impl ReaderThread {
         let (gap, online) = (self.gap(), self.came_or_went());
         self.offset = self.clock_offset();
         batch.limit = limit;
-        batch.end = Some(CycleEnd { cut, commands, offset: self.offset, stats, gap, online });
+        batch.end = Some(CycleEnd { cut, next_cut: self.next_cut, commands, offset: self.offset, stats, gap, online });
         self.last = limit;
         self.parts.batches.send(batch).ok()
     }

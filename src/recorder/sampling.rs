@@ -164,6 +164,7 @@ impl SamplingThread {
         let asked = commands.iter().any(|c| matches!(c, Command::Rotate(_)));
         let end = (over || cut || gap.is_some() || !commands.is_empty()).then(|| CycleEnd {
             cut: cut || asked,
+            next_cut: self.next_cut,
             commands,
             gap,
             ..CycleEnd::default()

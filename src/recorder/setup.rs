@@ -37,7 +37,7 @@ const HINTS: usize = 16 << 10;
 /// Packets of facts that may wait for the encoder.
 const PACKETS: usize = 256;
 /// How long the first look at all processes may delay the start.
-const FIRST_SCAN: Duration = Duration::from_millis(400);
+const FIRST_SCAN: Duration = Duration::from_millis(500);
 
 /// What runs between the facts thread and the others.
 pub(super) struct Channels {
