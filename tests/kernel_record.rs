@@ -344,9 +344,9 @@ fn the_numbers_are_those_of_the_kernel() {
     for (what, (tid, (run, voluntary, involuntary))) in told {
         let did = seen.threads[&tid];
         assert_eq!((did.voluntary, did.involuntary), (voluntary, involuntary), "{what} {did:?}");
-        // For the kernel a run begins and ends some microseconds before its switch is recorded: of short runs (direct
-        // I/O) that is more than 1 %.
-        let slack = (run / 100).max(10_000 * (voluntary + involuntary));
+        // For the kernel a run begins before its switch is recorded and ends before the next one is, some 10 µs on a
+        // virtual machine: of the short runs between direct reads that is more than 1 %.
+        let slack = if what == "direct I/O" { 30_000 * (voluntary + involuntary) } else { run / 100 };
         let (least, most) = (run - slack, run + slack + stolen);
         assert!((least..=most).contains(&did.run_ns), "{what}: {did:?}, schedstat {run}, stolen {stolen}");
         match what {
