@@ -156,9 +156,8 @@ mod tests {
     #[test]
     fn a_left_segment_gets_the_seconds_its_recorder_did_not_write() {
         let mut probe = SummaryProbe::new();
-        let mut footer = Footer::default();
-        footer.frames =
-            frames().iter().map(|f| FrameEntry { facts: probe.frame(f), ..FrameEntry::default() }).collect();
+        let frames = frames().iter().map(|f| FrameEntry { facts: probe.frame(f), ..FrameEntry::default() }).collect();
+        let mut footer = Footer { frames, ..Footer::default() };
         (footer.totals.start, footer.totals.end) = (10 * S, 12 * S + 500_000_000);
         probe.conclude(&mut footer);
         let summary = &footer.summary;
