@@ -31,6 +31,7 @@ pub fn reply(
     match &question.ask {
         Ask::Overview { when, cells, group } => {
             let (window, view) = open(history, *when, interrupt)?;
+            let window = if matches!(when, When::Latest(_)) { steady(window, *cells) } else { window };
             speaker.turn_to(view.generation);
             let mut data = view.model.overview(window, usize::from(*cells), 0, &settings.thresholds);
             say_overview(&data, speaker, &view);
@@ -119,6 +120,16 @@ fn open<'h>(
         When::Latest(span) => history.latest(span),
         When::At(window) => history.view(window, interrupt).map(|v| (window, v)),
     }
+}
+
+/// Ends a live window on a border of its cells, so that lanes move by whole cells and do not shimmer; at most half a second
+/// of the newest data waits for its cell.
+fn steady(window: Window, cells: u16) -> Window {
+    const LONGEST: u64 = 500_000_000;
+    let cell = (window.len() / u64::from(cells.max(1))).max(1);
+    let step = cell / cell.div_ceil(LONGEST);
+    let back = window.to % step.max(1);
+    Window { from: window.from.saturating_sub(back), to: window.to - back }
 }
 
 fn say_overview(data: &Overview, speaker: &mut Speaker, view: &View<'_>) {
@@ -382,6 +393,15 @@ mod tests {
     use super::*;
     use crate::sched::event::Switch;
     use crate::sched::state::TaskState;
+
+    #[test]
+    fn a_live_window_moves_by_whole_cells() {
+        let window = |to: u64| Window { from: to - 10_000, to };
+        assert_eq!(steady(window(123_456), 100), window(123_400));
+        assert_eq!(steady(window(123_499), 100), window(123_400));
+        let minutes = Window { from: 0, to: 600_000_000_001 };
+        assert_eq!(steady(minutes, 60).to, 600_000_000_000, "cells of 10 s move in steps of half a second");
+    }
 
     #[test]
     fn events_are_told_in_the_kernels_words() {

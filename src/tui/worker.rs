@@ -110,9 +110,13 @@ pub fn run(mut history: History, settings: &Settings, inbox: &Inbox, answers: &S
         if more {
             continue;
         }
-        match inbox.bell.recv_timeout(LOOK) {
-            Err(crossbeam_channel::RecvTimeoutError::Disconnected) => return,
-            Ok(()) | Err(crossbeam_channel::RecvTimeoutError::Timeout) => {}
+        let gone = if history.is_live() {
+            matches!(inbox.bell.recv_timeout(LOOK), Err(crossbeam_channel::RecvTimeoutError::Disconnected))
+        } else {
+            inbox.bell.recv().is_err()
+        };
+        if gone {
+            return;
         }
     }
 }

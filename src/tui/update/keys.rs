@@ -174,9 +174,7 @@ fn cancel(state: &mut State, out: &mut Vec<Effect>) {
     if state.popup.take().is_some() {
         return;
     }
-    if state.notice.take().is_some() {
-        return;
-    }
+    state.notice = None;
     match state.screen {
         Screen::Overview if !state.overview.filter.is_empty() => {
             state.overview.filter.clear();
