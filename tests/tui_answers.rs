@@ -41,7 +41,7 @@ impl Asker {
 
     fn ask(&mut self, ask: Ask) -> Reply {
         let question = Question { id: 1, generation: self.labels.generation(), ask };
-        let answer = answer(&mut self.history, &self.settings, &question, &mut self.speaker, &|| false);
+        let answer = answer(&mut self.history, &self.settings, &question, &mut self.speaker, &|_| false);
         self.labels.learn(answer.labels);
         answer.reply
     }

@@ -112,9 +112,10 @@ fn turn(terminal: &mut Terminal, state: &mut State, links: &Links, mut pace: Pac
             None => {
                 tick = Instant::now() + pace.interval();
                 // What a tick asks for is drawn when it is answered; by itself it only takes notices away.
-                let notice = state.notice.is_some();
+                let (notice, loaded) = (state.notice.is_some(), state.loaded);
+                state.loaded = links.mailbox.loaded();
                 effects = update::update(state, Msg::Tick);
-                changed = notice && state.notice.is_none() || state.waiting == render::LONG;
+                changed = notice && state.notice.is_none() || state.waiting == render::LONG || state.loaded != loaded;
             }
         }
     }

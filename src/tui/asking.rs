@@ -2,7 +2,7 @@
 
 use super::answers::{Ask, CompareRow, Grouping, Question, RawEvent, Reply, Slice, TimelineView, Track, Tracks, When};
 use super::grouping;
-use super::history::{History, View};
+use super::history::{History, View, Watch};
 use super::screens::columns;
 use super::words::Speaker;
 use super::worker::Settings;
@@ -24,13 +24,13 @@ pub fn reply(
     settings: &Settings,
     question: &Question,
     speaker: &mut Speaker,
-    interrupt: &dyn Fn() -> bool,
+    watch: Watch<'_>,
 ) -> Result<Reply, FeedError> {
     let from = question.generation;
     let not_there = || Reply::Failed("that thread is not known in this stretch".into());
     match &question.ask {
         Ask::Overview { when, cells, group } => {
-            let (window, view) = open(history, *when, interrupt)?;
+            let (window, view) = open(history, *when, watch)?;
             let window = if matches!(when, When::Latest(_)) { steady(window, *cells) } else { window };
             speaker.turn_to(view.generation);
             let mut data = view.model.overview(window, usize::from(*cells), 0, &settings.thresholds);
@@ -41,7 +41,7 @@ pub fn reply(
             Ok(Reply::Overview(Box::new(data)))
         }
         Ask::Thread { utid, when, cells } => {
-            let (window, view) = open(history, *when, interrupt)?;
+            let (window, view) = open(history, *when, watch)?;
             let Some(utid) = speaker.translate(*utid, from, &view) else { return Ok(not_there()) };
             speaker.turn_to(view.generation);
             let Some(data) = view.model.thread(utid, window, usize::from(*cells)) else { return Ok(not_there()) };
@@ -55,7 +55,7 @@ pub fn reply(
             Ok(Reply::Thread(Box::new(data), window))
         }
         Ask::Cpu { cpu, when, cells } => {
-            let (window, view) = open(history, *when, interrupt)?;
+            let (window, view) = open(history, *when, watch)?;
             speaker.turn_to(view.generation);
             let Some(data) = view.model.cpu(*cpu, window, usize::from(*cells)) else {
                 return Ok(Reply::Failed(format!("CPU {cpu} is not known in this stretch").into()));
@@ -66,7 +66,7 @@ pub fn reply(
             Ok(Reply::Cpu(Box::new(data)))
         }
         Ask::Timeline { when, columns, tracks, limit } => {
-            let (window, view) = open(history, *when, interrupt)?;
+            let (window, view) = open(history, *when, watch)?;
             let tracks = match tracks {
                 Tracks::Around(utid) => speaker.translate(*utid, from, &view).map_or(Tracks::Busiest, Tracks::Around),
                 Tracks::Busiest => Tracks::Busiest,
@@ -75,23 +75,23 @@ pub fn reply(
             Ok(timeline(&view, window, *columns, tracks, usize::from(*limit), speaker))
         }
         Ask::Slice { track, at, step } => {
-            let view = history.view(Window { from: *at, to: at.saturating_add(1) }, interrupt)?;
+            let view = history.view(Window { from: *at, to: at.saturating_add(1) }, watch)?;
             let Some(track) = translate_track(*track, from, speaker, &view) else { return Ok(Reply::Slice(None)) };
             speaker.turn_to(view.generation);
             let detail = view.model.span_at(track, *at, i32::from(*step));
             Ok(slice(track, detail, speaker, &view))
         }
         Ask::WorstWait { utid, within } => {
-            let view = history.view(*within, interrupt)?;
+            let view = history.view(*within, watch)?;
             let Some(utid) = speaker.translate(*utid, from, &view) else { return Ok(Reply::Slice(None)) };
             speaker.turn_to(view.generation);
             let track = TrackId::Thread(utid);
             let wait = view.model.worst_wait(utid, *within);
             Ok(slice(track, wait.and_then(|w| view.model.span_at(track, w.start, 0)), speaker, &view))
         }
-        Ask::Search { from: at, forward, what } => search(history, *at, *forward, what, speaker, interrupt),
+        Ask::Search { from: at, forward, what } => search(history, *at, *forward, what, speaker, watch),
         Ask::Chain { utid, at, within } => {
-            let view = history.view(*within, interrupt)?;
+            let view = history.view(*within, watch)?;
             let Some(utid) = speaker.translate(*utid, from, &view) else { return Ok(not_there()) };
             speaker.turn_to(view.generation);
             let links = view.model.chain(utid, *at);
@@ -107,18 +107,18 @@ pub fn reply(
             Ok(Reply::Chain(links, Box::new(on)))
         }
         Ask::Events { within } => Ok(Reply::Events(events(history, *within)?)),
-        Ask::Compare { a, b } => compare(history, *a, *b, interrupt),
+        Ask::Compare { a, b } => compare(history, *a, *b, watch),
     }
 }
 
 fn open<'h>(
     history: &'h mut History,
     when: When,
-    interrupt: &dyn Fn() -> bool,
+    watch: Watch<'_>,
 ) -> Result<(Window, View<'h>), FeedError> {
     match when {
         When::Latest(span) => history.latest(span),
-        When::At(window) => history.view(window, interrupt).map(|v| (window, v)),
+        When::At(window) => history.view(window, watch).map(|v| (window, v)),
     }
 }
 
@@ -202,9 +202,9 @@ fn search(
     forward: bool,
     what: &crate::sched::model::SearchFor,
     speaker: &mut Speaker,
-    interrupt: &dyn Fn() -> bool,
+    watch: Watch<'_>,
 ) -> Result<Reply, FeedError> {
-    let view = history.view(Window { from, to: from.saturating_add(1) }, interrupt)?;
+    let view = history.view(Window { from, to: from.saturating_add(1) }, watch)?;
     speaker.turn_to(view.generation);
     let Some(hit) = view.model.search(what, from, forward, view.names) else { return Ok(Reply::Slice(None)) };
     let Some(utid) = hit.utid else { return Ok(Reply::Place(hit.at.from)) };
@@ -352,10 +352,10 @@ fn event_text(kind: &EventKind, name: &dyn Fn(NameId) -> String) -> String {
 }
 
 /// The same numbers of the same threads (by name and tid) over two windows, the largest change in ready time first.
-fn compare(history: &mut History, a: Window, b: Window, interrupt: &dyn Fn() -> bool) -> Result<Reply, FeedError> {
+fn compare(history: &mut History, a: Window, b: Window, watch: Watch<'_>) -> Result<Reply, FeedError> {
     let mut rows: Vec<((i32, String), CompareRow)> = Vec::new();
     for (side, window) in [a, b].into_iter().enumerate() {
-        let view = history.view(window, interrupt)?;
+        let view = history.view(window, watch)?;
         for row in view.model.thread_rows(window, 0) {
             let key = (row.tid, view.names.text(row.name));
             let at = rows.iter().position(|(k, _)| *k == key).unwrap_or_else(|| {

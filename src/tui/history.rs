@@ -3,7 +3,7 @@
 //! A window is answered from the live model while it reaches back far enough; else the stretch around it is loaded, only
 //! the zstd frames it needs. Each model has names and thread numbers of its own: [`View::generation`] tells them apart.
 
-use crate::feed::{self, FeedError, Tail};
+use crate::feed::{self, FeedError, Progress, Tail};
 use crate::names::NameTable;
 use crate::sched::model::{Limits, Model};
 use crate::sched::summary::Window;
@@ -22,6 +22,9 @@ const INTERVALS: usize = 12_000_000;
 /// What is shorter than this, and smaller than [`WHOLE_BYTES`], is loaded whole.
 const WHOLE: u64 = 180 * SECOND;
 const WHOLE_BYTES: u64 = 64 << 20;
+
+/// Told how far a load is; true ends it early.
+pub type Watch<'a> = &'a dyn Fn(Progress) -> bool;
 
 /// A model that follows.
 #[derive(Debug)]
@@ -93,7 +96,7 @@ impl History {
         let mut history = History::new(paths, extent, survey.clocks);
         history.whole = unknown || (extent.len() <= WHOLE && bytes <= WHOLE_BYTES);
         if unknown {
-            history.load(None, &|| false)?;
+            history.load(None, &|_| false)?;
         }
         Ok(history)
     }
@@ -157,7 +160,7 @@ impl History {
         let Some(live) = &self.live else {
             let to = self.extent.to;
             let window = Window { from: to.saturating_sub(span), to };
-            return self.view(window, &|| false).map(|v| (window, v));
+            return self.view(window, &|_| false).map(|v| (window, v));
         };
         let reaches = live.back >= span || live.model.bounds().is_some_and(|b| b.len() >= span);
         if !reaches && self.deeper.is_none() && live.caught_up {
@@ -174,9 +177,8 @@ impl History {
         Some(View { model: &live.model, names: live.tail.names(), generation: live.generation })
     }
 
-    /// A model that has this window; loads what is needed. `interrupt` says whether something newer is waiting, which ends a
-    /// load early: then the model has only a part.
-    pub fn view(&mut self, window: Window, interrupt: &dyn Fn() -> bool) -> Result<View<'_>, FeedError> {
+    /// A model that has this window; loads what is needed. When `watch` ends a load early the model has only a part.
+    pub fn view(&mut self, window: Window, watch: Watch<'_>) -> Result<View<'_>, FeedError> {
         let live_has = self.live.as_ref().is_some_and(|l| {
             l.model.bounds().is_some_and(|b| b.from <= window.from.max(self.extent.from)) && l.caught_up
         });
@@ -184,7 +186,7 @@ impl History {
             let held = self.past.as_ref().is_some_and(|p| p.window.from <= window.from && window.to <= p.window.to);
             if !held {
                 let around = if self.whole { self.extent } else { around(window, self.extent) };
-                self.load(Some(around), interrupt)?;
+                self.load(Some(around), watch)?;
             }
             if let Some(past) = &self.past {
                 return Ok(View { model: &past.model, names: &past.names, generation: past.generation });
@@ -193,9 +195,9 @@ impl History {
         self.live_view().ok_or_else(|| FeedError::Nothing(self.paths[0].clone()))
     }
 
-    fn load(&mut self, window: Option<Window>, interrupt: &dyn Fn() -> bool) -> Result<(), FeedError> {
+    fn load(&mut self, window: Option<Window>, watch: Watch<'_>) -> Result<(), FeedError> {
         let mut model = Model::new(Limits { intervals: 2 * INTERVALS, time: u64::MAX });
-        let mut progress = |_| if interrupt() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+        let mut progress = |p| if watch(p) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
         let loaded = feed::load(&self.paths, window, &mut model, &mut progress)?;
         self.generations += 1;
         if window.is_none() {
@@ -220,9 +222,10 @@ impl History {
     }
 }
 
-/// A window with room on both sides, so that small steps need no new load.
+/// A window with some room on both sides, so that small steps need no new load; little of it, since what is loaded is waited
+/// for.
 fn around(window: Window, extent: Window) -> Window {
-    let room = window.len().clamp(5 * SECOND, 30 * SECOND);
+    let room = (window.len() / 4).clamp(2 * SECOND, 10 * SECOND);
     let from = window.from.saturating_sub(room).max(extent.from.min(window.from));
     let to = window.to.saturating_add(room).min(extent.to.max(window.to));
     Window { from, to }
@@ -241,8 +244,8 @@ mod tests {
     fn room_is_left_on_both_sides_within_what_there_is() {
         let extent = Window { from: 100 * SECOND, to: 1000 * SECOND };
         let w = |from, to| Window { from: from * SECOND, to: to * SECOND };
-        assert_eq!(around(w(500, 510), extent), w(490, 520));
-        assert_eq!(around(w(101, 102), extent), w(100, 107));
-        assert_eq!(around(w(400, 1000), extent), w(370, 1000));
+        assert_eq!(around(w(500, 520), extent), w(495, 525));
+        assert_eq!(around(w(101, 102), extent), w(100, 104));
+        assert_eq!(around(w(400, 1000), extent), w(390, 1000));
     }
 }

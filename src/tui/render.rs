@@ -61,7 +61,8 @@ fn draw_last_line(state: &State, pen: &mut Pen<'_>) {
     }
     let mut x = 1;
     if state.waiting >= LONG {
-        x += pen.say(x, y, w.saturating_sub(x), "reading …  ", Tone::Strong);
+        let text = state.loaded.map_or("reading …  ".to_string(), |p| format!("reading {p:>2} %  "));
+        x += pen.say(x, y, w.saturating_sub(x), &text, Tone::Strong);
     }
     for (key, word) in popup::hints(&state.keymap, state.screen.context(), wanted_hints(state)) {
         let room = w.saturating_sub(x + 1);

@@ -335,6 +335,8 @@ pub struct State {
     pub ticks: u64,
     /// Ticks for which the screen's own question has been out.
     pub waiting: u16,
+    /// How much of a load is done, in percent.
+    pub loaded: Option<u32>,
 }
 
 /// How the program is started.
@@ -410,6 +412,7 @@ impl State {
             next_id: 1,
             ticks: 0,
             waiting: 0,
+            loaded: None,
         }
     }
 

@@ -5,10 +5,12 @@
 
 use super::answers::{Answer, Ask, Question, Reply};
 use super::asking;
-use super::history::History;
+use super::history::{History, Watch};
 use super::words::Speaker;
+use crate::feed::Progress;
 use crate::sched::findings::Thresholds;
 use crossbeam_channel::{Receiver, Sender, bounded};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -42,6 +44,7 @@ fn place(ask: &Ask) -> usize {
 pub struct Mailbox {
     places: Arc<Mutex<[Option<Question>; PLACES]>>,
     bell: Sender<()>,
+    loaded: Arc<AtomicU32>,
 }
 
 /// The worker's end of a mailbox.
@@ -49,16 +52,26 @@ pub struct Mailbox {
 pub struct Inbox {
     places: Arc<Mutex<[Option<Question>; PLACES]>>,
     bell: Receiver<()>,
+    /// How much of a load is done, in percent; [`IDLE`] when none is going on.
+    loaded: Arc<AtomicU32>,
 }
+
+const IDLE: u32 = u32::MAX;
 
 /// A mailbox and its other end. When all mailboxes are gone the worker ends.
 pub fn mailbox() -> (Mailbox, Inbox) {
     let (bell, rung) = bounded(1);
     let places = Arc::new(Mutex::new([const { None }; PLACES]));
-    (Mailbox { places: Arc::clone(&places), bell }, Inbox { places, bell: rung })
+    let loaded = Arc::new(AtomicU32::new(IDLE));
+    (Mailbox { places: Arc::clone(&places), bell, loaded: Arc::clone(&loaded) }, Inbox { places, bell: rung, loaded })
 }
 
 impl Mailbox {
+    /// How much of the load going on is done, in percent, if one is.
+    pub fn loaded(&self) -> Option<u32> {
+        Some(self.loaded.load(Ordering::Relaxed)).filter(|p| *p != IDLE)
+    }
+
     /// Leaves a question; one of the same kind that still waits is replaced.
     pub fn post(&self, question: Question) {
         let at = place(&question.ask);
@@ -98,7 +111,13 @@ pub fn run(mut history: History, settings: &Settings, inbox: &Inbox, answers: &S
         };
         if let Some(question) = inbox.take() {
             let at = place(&question.ask);
-            let mut answer = answer(&mut history, settings, &question, &mut speaker, &|| inbox.waits(at));
+            let watch = |p: Progress| {
+                let percent = (p.done * 100).checked_div(p.total).unwrap_or(0).min(100);
+                inbox.loaded.store(u32::try_from(percent).unwrap_or(100), Ordering::Relaxed);
+                inbox.waits(at)
+            };
+            let mut answer = answer(&mut history, settings, &question, &mut speaker, &watch);
+            inbox.loaded.store(IDLE, Ordering::Relaxed);
             if let Some(why) = trouble.take() {
                 answer.reply = Reply::Failed(why.into());
             }
@@ -127,9 +146,9 @@ pub fn answer(
     settings: &Settings,
     question: &Question,
     speaker: &mut Speaker,
-    interrupt: &dyn Fn() -> bool,
+    watch: Watch<'_>,
 ) -> Answer {
-    let reply = asking::reply(history, settings, question, speaker, interrupt);
+    let reply = asking::reply(history, settings, question, speaker, watch);
     let reply = reply.unwrap_or_else(|e| Reply::Failed(e.to_string().into()));
     Answer { id: question.id, reply, labels: speaker.take(), extent: history.extent(), clocks: history.clocks() }
 }
