@@ -111,11 +111,7 @@ pub fn reply(
     }
 }
 
-fn open<'h>(
-    history: &'h mut History,
-    when: When,
-    watch: Watch<'_>,
-) -> Result<(Window, View<'h>), FeedError> {
+fn open<'h>(history: &'h mut History, when: When, watch: Watch<'_>) -> Result<(Window, View<'h>), FeedError> {
     match when {
         When::Latest(span) => history.latest(span),
         When::At(window) => history.view(window, watch).map(|v| (window, v)),
