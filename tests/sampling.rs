@@ -192,7 +192,7 @@ fn status_marks_rotation_snapshots_and_signals_work_as_with_ftrace() {
         (Some(&*format!("proc, sampled {hz} Hz")), Some(""))
     );
     let warning = status["warnings"][0].as_str().unwrap();
-    assert!(warning.starts_with(&format!("sampled at {hz} Hz: ")), "{warning}");
+    assert!(warning.starts_with(&format!("sampled {hz} Hz: ")), "{warning}");
     thread::sleep(Duration::from_secs(1));
     bed.ok(&["mark", "step 7"]);
     bed.ok(&["rotate"]);
@@ -266,7 +266,7 @@ fn the_first_command_shows_a_live_screen_with_its_banner() {
             thread::sleep(Duration::from_millis(20));
         }
     };
-    sees(&["● SAMPLE", "! sampled at ", " Hz: ", "states/s", "dashcam · dc-sampler"]);
+    sees(&["● SAMPLE", "! sampled ", " Hz: ", "states/s", "dashcam · dc-sampler"]);
     let mut writer = pty.master.take_writer().unwrap();
     writer.write_all(b"s").unwrap();
     sees(&["kept ", "-key.pftrace.zst"]);

@@ -101,7 +101,7 @@ impl Origin {
         match self {
             Origin::Ftrace(_) => self.notes(),
             Origin::Proc { why, .. } => {
-                why.iter().map(|why| format!("sampled at {} Hz: {why}", hz.unwrap_or(FULL_RATE))).collect()
+                why.iter().map(|why| format!("sampled {} Hz: {why}", hz.unwrap_or(FULL_RATE))).collect()
             }
         }
     }
@@ -218,7 +218,7 @@ mod tests {
         let origin = Origin::open(&capture).unwrap();
         assert_eq!((origin.describe(Some(10)), origin.warnings(Some(10))), ("proc, sampled 10 Hz".into(), vec![]));
         let origin = Origin::sampling(Some("no rights to /x; run as root: sudo dashcam …".into()));
-        assert_eq!(origin.warnings(None), ["sampled at 20 Hz: no rights to /x; run as root: sudo dashcam …"]);
+        assert_eq!(origin.warnings(None), ["sampled 20 Hz: no rights to /x; run as root: sudo dashcam …"]);
     }
 
     #[test]
