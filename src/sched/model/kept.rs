@@ -60,7 +60,7 @@ impl Kept {
         }
         for cpu in &mut self.cpus {
             let drop = cpu.list.slices.partition_point(|s| s.end <= ts);
-            cpu.list.slices.drain(..drop);
+            cpu.list.slices.forget(drop);
             cpu.cells.prune_before(ts);
         }
     }
@@ -109,8 +109,10 @@ impl Sink for Kept {
 
     fn late_reason(&mut self, utid: Utid, row: u32, io_wait: bool, function: NameId) {
         let Some(list) = self.threads.get_mut(utid as usize) else { return };
-        // It belongs to one of the last few.
-        if let Some(piece) = list.pieces.iter_mut().rev().take(4).find(|p| p.row == row && p.kind == Kind::Blocked) {
+        // It belongs to one of the last few; told later than that it is not worth a search.
+        if let Some(piece) =
+            list.pieces.last_chunk_mut().iter_mut().rev().take(4).find(|p| p.row == row && p.kind == Kind::Blocked)
+        {
             piece.set_reason(io_wait, function);
         }
     }

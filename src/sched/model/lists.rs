@@ -3,6 +3,7 @@
 
 use super::super::fold::{Interval, Utid};
 use super::super::summary::{StateTimes, Window};
+use super::chunks::Chunks;
 use super::piece::{Kind, Piece};
 use std::collections::VecDeque;
 
@@ -23,7 +24,7 @@ pub(super) struct Slice {
 /// sums, and only its edges one by one.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ThreadList {
-    pub pieces: VecDeque<Piece>,
+    pub pieces: Chunks<Piece>,
     /// Number of the first piece kept, counted since the thread began.
     first: u64,
     /// One per full block that reaches into `pieces`.
@@ -31,7 +32,7 @@ pub(super) struct ThreadList {
     /// After the last full block.
     sums: Sums,
     /// Lengths of waits for the CPU whose begin and end are known, in full blocks, ns.
-    waits: VecDeque<u64>,
+    waits: Chunks<u64>,
     first_wait: u64,
     /// Where it ran last, in full blocks.
     last_cpu: Option<Option<u32>>,
@@ -116,17 +117,13 @@ impl ThreadList {
 
     /// Forgets the first `n`.
     pub fn forget(&mut self, n: usize) {
-        self.pieces.drain(..n);
+        self.pieces.forget(n);
         self.first += n as u64;
         let blocks = (self.first / BLOCK).saturating_sub(self.first_block(n)).min(self.blocks.len() as u64);
         self.blocks.drain(..blocks as usize);
         let waits = self.blocks.front().map_or(self.sums.waits, |b| b.before.waits).saturating_sub(self.first_wait);
-        self.waits.drain(..(waits as usize).min(self.waits.len()));
+        self.waits.forget(waits as usize);
         self.first_wait += waits;
-        if self.pieces.capacity() > 4 * self.pieces.len() + 64 {
-            self.pieces.shrink_to(self.pieces.len() * 2);
-            self.waits.shrink_to(self.waits.len() * 2);
-        }
     }
 
     /// Number of the first block kept, when `n` pieces were forgotten but their blocks were not yet.
@@ -213,7 +210,7 @@ impl Sums {
 /// Closed stretches of one CPU, in time order, not overlapping.
 #[derive(Debug, Clone, Default)]
 pub(super) struct CpuList {
-    pub slices: VecDeque<Slice>,
+    pub slices: Chunks<Slice>,
     busy: u64,
     known: u64,
 }
@@ -265,7 +262,7 @@ impl CpuList {
 
 /// First index from `from` on for which `before` is false (it must hold for a prefix): doubling steps, then halving, so
 /// that a near answer costs little however long the list is.
-pub(super) fn gallop<T>(list: &VecDeque<T>, from: usize, before: impl Fn(&T) -> bool) -> usize {
+pub(super) fn gallop<T>(list: &Chunks<T>, from: usize, before: impl Fn(&T) -> bool) -> usize {
     let holds = |i: usize| list.get(i).is_some_and(&before);
     let (mut low, mut step) = (from, 1);
     while holds(low + step - 1) {
@@ -290,7 +287,8 @@ mod tests {
 
     #[test]
     fn galloping_finds_what_halving_finds() {
-        let list: VecDeque<u32> = (0..100).map(|i| i / 3).collect();
+        let mut list: Chunks<u32> = Chunks::default();
+        (0..100).for_each(|i| list.push_back(i / 3));
         for from in 0..101 {
             for value in 0..40 {
                 let expected = list.partition_point(|&v| v < value).max(from);

@@ -6,6 +6,7 @@
 //! windows are half open. Never reads a file or a clock, never formats anything.
 
 mod chain;
+mod chunks;
 mod detail;
 mod kept;
 mod lists;
@@ -33,7 +34,7 @@ use std::collections::VecDeque;
 /// How much a model keeps. Whichever bound is reached first forgets the oldest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Intervals kept, all threads together; one takes 32 bytes, and 48 more per running one.
+    /// Intervals kept, all threads together; one takes about 40 bytes, and a running one 44 more.
     pub intervals: usize,
     /// Time kept, ns.
     pub time: u64,
