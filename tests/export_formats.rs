@@ -94,6 +94,32 @@ fn case_99_text_has_the_kernels_lines_and_states_both_losses() {
     assert!(lines.iter().all(|l| !l.contains('\x1b')));
 }
 
+/// What compact encodings leave out is filled in from the switch before.
+#[test]
+fn a_switch_that_does_not_say_who_left_is_completed() {
+    let (items, mut names) = items();
+    let loader = names.intern(b"x");
+    let switch = |ts, prev: Option<i32>, next, prio| {
+        let kind = EventKind::Switch(Switch {
+            prev_tid: prev,
+            prev_prio: None,
+            prev_state: StateLayout::SINCE_4_14.decode(1),
+            prev_state_raw: 1,
+            next_tid: next,
+            next_prio: prio,
+            next_comm: loader,
+        });
+        Item::Event(Event { ts, cpu: 0, emitter: None, flags: 0, kind })
+    };
+    let mut exporter = Exporter::new(Text::new(Vec::new()), None);
+    for item in items[..4].iter().chain(&[switch(1, Some(0), 11, 97), switch(2, None, 0, 120)]) {
+        exporter.item(item);
+    }
+    exporter.end();
+    let text = String::from_utf8(exporter.finish(&names).unwrap().into_inner()).unwrap();
+    assert!(text.lines().last().unwrap().contains("prev_comm=x prev_pid=11 prev_prio=97 prev_state=S ==>"), "{text}");
+}
+
 #[test]
 fn a_window_cuts_the_text() {
     let lines = text(Some(Window { from: 3_000_000_000, to: 5_000_000_000 }));

@@ -14,7 +14,7 @@ use std::io;
 use std::rc::Rc;
 
 use crate::names::NameTable;
-use crate::sched::event::{ClockSnapshot, Event, Item, Loss, SystemFact};
+use crate::sched::event::{ClockSnapshot, Event, EventKind, Item, Loss, SystemFact};
 use crate::sched::fold::{Consumer, Folder, Interval, Sink, Utid};
 use crate::sched::summary::Window;
 use crate::sched::threads::Threads;
@@ -139,9 +139,28 @@ impl<T: Target> Exporter<T> {
     }
 }
 
+impl<T> Exporter<T> {
+    /// Compact switches leave out who left and at which priority: it is who was put on that CPU before.
+    fn completed(&self, event: &Event) -> Event {
+        let mut event = *event;
+        if let EventKind::Switch(switch) = &mut event.kind
+            && let Some((utid, _, prio)) = self.folder.running(event.cpu)
+            && let Some(thread) = self.folder.threads().get(utid)
+            && switch.prev_tid.is_none_or(|tid| tid == thread.tid)
+        {
+            switch.prev_tid = Some(thread.tid);
+            switch.prev_prio = switch.prev_prio.or(prio);
+        }
+        event
+    }
+}
+
 impl<T: Target> Consumer for Exporter<T> {
     fn item(&mut self, item: &Item) {
-        self.folder.push(item, &mut self.waiting);
+        match item {
+            Item::Event(event) => self.folder.push(&Item::Event(self.completed(event)), &mut self.waiting),
+            other => self.folder.push(other, &mut self.waiting),
+        }
     }
 
     fn checkpoint(&mut self, names: &NameTable) {
