@@ -114,6 +114,9 @@ struct Cpu {
     lost: Option<Loss>,
     /// The next switch is written in full: nobody can know who left.
     full: bool,
+    /// Who came with the last switch. The next one is nearly always of this thread; now and then the kernel traces none
+    /// (seen on 6.18, with perf as well), and a compact switch would then blame the wrong thread.
+    running: Tid,
     events: u64,
     frame_loss: LossCount,
     span: Option<(u64, u64)>,
@@ -195,6 +198,7 @@ impl Encoder {
             meter: LossMeter::new(id, stats),
             lost: None,
             full: true,
+            running: 0,
             events: 0,
             frame_loss: LossCount::default(),
             span: None,
@@ -418,7 +422,8 @@ impl Encoder {
         match kind {
             Kind::Switch => {
                 let Some(s) = plan.switch(data) else { return self.short(at) };
-                if std::mem::take(&mut cpu.full) {
+                let follows = std::mem::replace(&mut cpu.running, s.next_pid) == s.prev_pid;
+                if std::mem::take(&mut cpu.full) || !follows {
                     cpu.bundle.full_switch(ts, plan.flags(data), &full(&s));
                 } else {
                     cpu.bundle.switch(ts, s.prev_state, s.next_pid, s.next_prio, s.next_comm);

@@ -123,6 +123,17 @@ fn case_35_the_first_switch_of_a_segment_says_who_left() {
 }
 
 #[test]
+fn a_switch_that_does_not_follow_the_one_before_says_who_left() {
+    let (mut e, _hints) = encoder(&[0]);
+    // Who came at 110 is 2; that 7 came after it was not traced.
+    e.add_page(page(0, 100, &[(110, switch(1, 1, 2)), (120, switch(7, 1, 3)), (130, switch(3, 1, 4))]));
+    e.run(0, 200);
+    let (_, items) = frame(&mut e, 200);
+    assert_eq!(switches(&items), [(0, 110, Some(1), 2), (0, 120, Some(7), 3), (0, 130, Some(3), 4)]);
+    assert!(!items.iter().any(|i| matches!(i, Item::Loss(_))), "nobody says that events were lost");
+}
+
+#[test]
 fn case_4_36_loss_is_told_with_its_count_and_the_next_switch_is_full() {
     let (mut e, _hints) = encoder(&[0]);
     e.add_page(page(0, 100, &[(110, switch(1, 1, 2))]));
