@@ -707,7 +707,7 @@ fn trace_writes_one_file_that_anybody_reads() {
     let mut c = Command::new(env!("CARGO_BIN_EXE_dashcam"));
     let run = c.args(["trace", "-t", "700ms", "-o"]).arg(&out).args(["sched", "idle"]).output().unwrap();
     assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
-    let seen = load(&[out.clone()]);
+    let seen = load(std::slice::from_ref(&out));
     assert!(seen.switches.len() > 10);
     assert_eq!(fs::read(&out).unwrap()[0], 0x0a, "plain packets, as the name says");
     let left: Vec<_> = fs::read_dir(bed.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
