@@ -83,13 +83,13 @@ fn case_86_sixty_four_cpus_lose_nothing_and_segments_join_without_a_seam() {
     assert_eq!(footers.iter().map(|f| f.totals.events).sum::<u64>(), 2 * made.pairs);
     for footer in &footers {
         assert_eq!(footer.summary.lanes.len(), 64);
-        // The CPUs are silent for a while at first, and at the end: nothing is known before, and they idle after.
-        let Some(busy) = footer.totals.busy else { continue };
-        assert!(busy < 0.55, "each thread runs half of the time: {busy}");
-        assert!(footer.totals.worst_wait.as_ref().is_some_and(|w| w.dur == support::WAIT));
+        // Before the load begins nothing is known of a CPU, and after it they idle.
+        if footer.totals.busy.is_some() {
+            assert!(footer.totals.worst_wait.as_ref().is_none_or(|w| w.dur == support::WAIT));
+        }
     }
-    let busiest = footers.iter().filter_map(|f| f.totals.busy).fold(0.0, f32::max);
-    assert!(busiest > 0.45, "{busiest}");
+    let busy: Vec<f32> = footers.iter().filter_map(|f| f.totals.busy).collect();
+    assert!(busy.iter().any(|b| (b - 0.5).abs() < 0.05), "each thread runs half of the time: {busy:?}");
     // Each segment alone is readable, and so is the middle of one.
     let alone = load(&files[1..2]);
     assert!(alone.switches > 0 && alone.prev_unknown == 0);
