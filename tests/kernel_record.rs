@@ -356,7 +356,7 @@ fn the_numbers_are_those_of_the_kernel() {
         // virtual machine: of short runs that is more than 1 %.
         let each = if what == "direct I/O" { 100_000 } else { 20_000 };
         let slack = (run / 100).max(each * (voluntary + involuntary)) + 5_000_000 * did.untraced;
-        let (least, most) = (run - slack, run + slack + stolen);
+        let (least, most) = (run.saturating_sub(slack), run + slack + stolen);
         assert!((least..=most).contains(&did.run_ns), "{what}: {did:?}, schedstat {run}, stolen {stolen}");
         match what {
             "pinned to CPU 0" => assert!(involuntary > 0),
@@ -592,12 +592,13 @@ fn signals_ask_and_never_kill() {
     use nix::sys::signal::Signal;
     let bed = Bed::new("signals");
     let config = bed.path().join("config.toml");
-    fs::write(&config, "[snapshot]\nlast = \"1s\"\n").unwrap();
+    // A whole hour, so that no minute ends meanwhile.
+    fs::write(&config, "[snapshot]\nlast = \"1s\"\n[store]\nsegment = \"1 h\"\n").unwrap();
     let mut recorder = bed.start_with(&["--config", config.to_str().unwrap()]);
     thread::sleep(Duration::from_millis(600));
     recorder.signal(Signal::SIGUSR1);
     recorder.signal(Signal::SIGUSR2);
-    fs::write(&config, "[snapshot]\nlast = \"2s\"\n[store]\nkeep_bytes = \"1 GiB\"\n").unwrap();
+    fs::write(&config, "[snapshot]\nlast = \"2s\"\n[store]\nsegment = \"1 h\"\nkeep_bytes = \"1 GiB\"\n").unwrap();
     recorder.signal(Signal::SIGHUP);
     thread::sleep(Duration::from_millis(700));
     assert_eq!(bed.snapshots().len(), 1);

@@ -58,6 +58,9 @@ impl Source {
         {
             loaded.columns.ask(window);
         }
+        if let (None, Some(first)) = (loaded.columns.window, loaded.damage.first()) {
+            return Err(failed(format!("nothing could be read: {first}")));
+        }
         tell_damage(&loaded.damage);
         Ok(loaded)
     }

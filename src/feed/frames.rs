@@ -43,7 +43,7 @@ pub(super) struct OurFile {
 impl OurFile {
     /// Opens `path`; `None` if it is not one of ours.
     pub(super) fn open(path: &Path) -> Result<Option<OurFile>, FeedError> {
-        let file = File::open(path).map_err(|e| FeedError::open(path, e))?;
+        let file = crate::store::layout::open_recorded(path).map_err(|e| FeedError::open(path, e))?;
         let bytes = file.metadata().map_err(|e| FeedError::open(path, e))?.len();
         if crate::store::reader::read_totals(path)?.is_some() {
             return OurFile::with_footers(path, bytes).map(Some);
@@ -161,7 +161,8 @@ pub(super) fn read_in_order(
                     let frames = match &mut open {
                         Some((file, frames)) if *file == job.file => frames,
                         place => {
-                            let frames = File::open(&files[job.file].path).map_err(|e| e.to_string());
+                            let frames =
+                                crate::store::layout::open_recorded(&files[job.file].path).map_err(|e| e.to_string());
                             let frames = frames.and_then(|f| Frames::new(f).map_err(|e| e.to_string()));
                             &mut place.insert((job.file, frames)).1
                         }

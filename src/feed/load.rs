@@ -243,7 +243,7 @@ fn load_foreign<C: Consumer>(
     consumer: &mut C,
     mut progress: OnProgress<'_>,
 ) -> Result<bool, FeedError> {
-    let file = File::open(path).map_err(|e| FeedError::open(path, e))?;
+    let file = crate::store::layout::open_recorded(path).map_err(|e| FeedError::open(path, e))?;
     let mut cancelled = false;
     let at = Progress { done: 0, total: bytes };
     let reader = Counted { file, at, progress: &mut progress, cancelled: &mut cancelled };

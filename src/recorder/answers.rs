@@ -36,6 +36,12 @@ impl Recorder {
         if live.damaged > 0 {
             warnings.push(format!("{} ring-buffer pages could not be read to their end", live.damaged));
         }
+        if live.untraced > 0 {
+            warnings.push(format!(
+                "the kernel did not trace {} switches: what those threads and CPUs did around them is unknown",
+                live.untraced
+            ));
+        }
         let seconds = now.saturating_sub(self.started) as f64 / 1e9;
         let rate = if seconds > 0.0 { live.written as f64 / seconds } else { 0.0 };
         let store = &self.settings.store;

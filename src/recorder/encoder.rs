@@ -152,6 +152,8 @@ pub struct Counts {
     pub unknown: u64,
     /// Sub-buffers whose rest could not be read.
     pub damaged: u64,
+    /// Switches that must have been, since another thread left a CPU than had come, but were not traced.
+    pub untraced: u64,
     /// Sub-buffers read.
     pub pages: u64,
 }
@@ -423,7 +425,10 @@ impl Encoder {
             Kind::Switch => {
                 let Some(s) = plan.switch(data) else { return self.short(at) };
                 let follows = std::mem::replace(&mut cpu.running, s.next_pid) == s.prev_pid;
-                if std::mem::take(&mut cpu.full) || !follows {
+                let told = std::mem::take(&mut cpu.full);
+                // After a loss nobody can know; otherwise the kernel traced no switch where there was one.
+                self.counts.untraced += u64::from(!follows && !told);
+                if told || !follows {
                     cpu.bundle.full_switch(ts, plan.flags(data), &full(&s));
                 } else {
                     cpu.bundle.switch(ts, s.prev_state, s.next_pid, s.next_prio, s.next_comm);

@@ -29,6 +29,8 @@ pub struct Numbers {
     pub unknown: u64,
     /// Sub-buffers with damage.
     pub damaged: u64,
+    /// Switches that the kernel did not trace.
+    pub untraced: u64,
     /// The segment being written.
     pub segment: Option<OpenSegment>,
     /// Bytes written since the beginning.

@@ -244,6 +244,7 @@ impl<E: Encode> Working<E> {
         {
             let mut live = parts.live.lock();
             (live.events, live.unknown, live.damaged) = (counts.events, counts.unknown, counts.damaged);
+            live.untraced = counts.untraced;
             live.sampled_hz = parts.encoder.sampled_hz();
             live.lose(&losses);
         }

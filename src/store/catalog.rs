@@ -15,7 +15,7 @@ use super::scan;
 use crate::sched::summary::Window;
 use crate::time::ClockMap;
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -291,7 +291,7 @@ fn scanned_totals(file: &StoredFile) -> (Option<Totals>, Option<String>) {
 
 /// What the head of a growing segment tells: boot, clocks, begin.
 fn head_totals(file: &StoredFile) -> Result<Option<Totals>, StoreError> {
-    let open = File::open(&file.path).map_err(|e| StoreError::io("open", &file.path, e))?;
+    let open = super::layout::open_recorded(&file.path).map_err(|e| StoreError::io("open", &file.path, e))?;
     let head = match super::frame::look(&open, 0, open.metadata().map_or(0, |m| m.len())) {
         Ok(super::frame::Found::Zstd { len, .. }) => len,
         _ => return Ok(None), // nothing whole yet

@@ -177,6 +177,23 @@ pub fn bytes_on_disk(path: &Path) -> u64 {
     fs::symlink_metadata(path).map_or(0, |m| m.blocks().saturating_mul(512))
 }
 
+/// Opens a recorded file for reading. Anything but a regular file is refused at once: a FIFO that somebody left in the
+/// store must not hold up everybody who lists it. A growing segment that got its final name since it was listed is
+/// found under that.
+pub fn open_recorded(path: &Path) -> io::Result<File> {
+    let open = |path: &Path| OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
+    let file = match open(path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound && path.extension().is_some_and(|x| x == "part") => {
+            open(&path.with_extension(""))?
+        }
+        other => other?,
+    };
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+    }
+    Ok(file)
+}
+
 /// Makes a rename or a new name in `dir` survive a power cut.
 pub(super) fn sync_dir(dir: &Path) -> Result<(), StoreError> {
     File::open(dir).and_then(|d| d.sync_all()).map_err(|e| StoreError::io("sync folder", dir, e))
@@ -187,6 +204,19 @@ pub(super) fn sync_dir(dir: &Path) -> Result<(), StoreError> {
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_fifo_is_refused_at_once_and_a_finished_segment_is_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let fifo = dir.path().join("fifo");
+        nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRUSR).unwrap();
+        assert_eq!(open_recorded(&fifo).unwrap_err().to_string(), "not a regular file");
+        assert!(open_recorded(Path::new("/dev/zero")).is_err());
+        fs::write(dir.path().join("a.pftrace.zst"), b"x").unwrap();
+        assert!(open_recorded(&dir.path().join("a.pftrace.zst.part")).is_ok(), "renamed since it was listed");
+        let gone = open_recorded(&dir.path().join("b.pftrace.zst.part")).unwrap_err();
+        assert_eq!(gone.kind(), io::ErrorKind::NotFound);
+    }
 
     #[test]
     fn folders_are_made_with_the_rights_of_the_design() {

@@ -7,6 +7,7 @@ use super::error::{Damage, DamageKind, StoreError};
 use super::footer::{Footer, Locator, Summary, Tail, Totals};
 use super::frame::{FrameDecompressor, ReadAt};
 use super::index::FrameEntry;
+use super::layout::open_recorded;
 use super::probe::PacketProbe;
 use super::scan::{self, FrameProbe};
 use std::fs::File;
@@ -50,7 +51,7 @@ impl SegmentReader {
 
     /// The same with another probe.
     pub fn open_with(path: &Path, probe: &mut dyn FrameProbe) -> Result<Self, StoreError> {
-        let file = File::open(path).map_err(|e| StoreError::io("open", path, e))?;
+        let file = open_recorded(path).map_err(|e| StoreError::io("open", path, e))?;
         let len = file.metadata().map_err(|e| StoreError::io("read", path, e))?.len();
         let decompressor = FrameDecompressor::new().map_err(|e| StoreError::io("decompress", path, e))?;
         let (footers, rest) = footers_from_end(&file, path, len)?;
@@ -192,7 +193,7 @@ fn read_section<T>(
     length: impl Fn(&Locator) -> u64,
     decode: impl Fn(&Locator, &[u8]) -> Result<T, DamageKind>,
 ) -> Result<Option<T>, StoreError> {
-    let file = File::open(path).map_err(|e| StoreError::io("open", path, e))?;
+    let file = open_recorded(path).map_err(|e| StoreError::io("open", path, e))?;
     let len = file.metadata().map_err(|e| StoreError::io("read", path, e))?.len();
     let mut tail = tail_of(&file, path, len, TAIL as u64)?;
     let locator = match Locator::read(&tail) {

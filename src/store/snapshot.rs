@@ -118,14 +118,10 @@ impl Source {
         if footer.frames[frames.end..].iter().all(|f| f.facts.kind == FrameKind::Tail) {
             frames.end = footer.frames.len();
         }
-        // A growing one may have got its final name meanwhile.
-        let renamed = path.extension().filter(|&e| e == "part").map(|_| path.with_extension(""));
-        for path in [Some(path), renamed].into_iter().flatten() {
-            match File::open(&path) {
-                Ok(file) => return Ok(Some(Source { file, path, footer, frames })),
-                Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
-                Err(e) => return Err(StoreError::io("open", &path, e)),
-            }
+        match super::layout::open_recorded(&path) {
+            Ok(file) => return Ok(Some(Source { file, path, footer, frames })),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
+            Err(e) => return Err(StoreError::io("open", &path, e)),
         }
         Ok(None)
     }

@@ -117,7 +117,7 @@ impl TailReader {
     fn open_next(&mut self) -> Result<Tailed, StoreError> {
         let Some(next) = self.following()? else { return Ok(Tailed::Idle) };
         self.listed = None;
-        match File::open(&next.path) {
+        match super::layout::open_recorded(&next.path) {
             Ok(file) => {
                 self.sequence = next.name.sequence;
                 self.current = Some(Current { file, path: next.path, offset: 0 });

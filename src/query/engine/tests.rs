@@ -431,6 +431,19 @@ fn no_data_at_all_is_no_error() {
 }
 
 #[test]
+fn a_question_writes_no_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("evil.db");
+    for sql in
+        [format!("ATTACH '{0}' AS e; CREATE TABLE e.t(a)", path.display()), format!("VACUUM INTO '{}'", path.display())]
+    {
+        let error = engine().answer(&sql, None).unwrap_err().to_string();
+        assert!(error.contains("authoriz"), "{error}");
+        assert!(!path.exists());
+    }
+}
+
+#[test]
 fn every_ready_query_runs() {
     for q in crate::query::library::QUERIES {
         if let Err(e) = engine().answer(q.sql, None) {
