@@ -84,7 +84,7 @@ impl World {
 
     /// A footer's totals, but for what follows from the index.
     pub fn totals(&self, start: &ClockSnapshot, from: u64, end: &ClockSnapshot, to: u64, summary: &Summary) -> Totals {
-        let (busy, busiest) = occupancy(summary);
+        let (busy, busiest) = summary.occupancy(to);
         Totals {
             boot: self.boot,
             host: self.system.host.clone(),
@@ -123,25 +123,6 @@ fn counters(stats: &[(u32, CpuStats)]) -> Vec<FtraceCpuStats> {
     stats.iter().map(one).collect()
 }
 
-/// Mean occupancy of the known time over all CPUs, and the busiest CPU.
-fn occupancy(summary: &Summary) -> (Option<f32>, Option<(u32, f32)>) {
-    let mut all = (0f64, 0u32);
-    let mut busiest: Option<(u32, f32)> = None;
-    for lane in &summary.lanes {
-        let known: Vec<f32> = lane.cells.iter().filter_map(|c| c.busy).collect();
-        if known.is_empty() {
-            continue;
-        }
-        let sum: f64 = known.iter().map(|&b| f64::from(b)).sum();
-        all = (all.0 + sum, all.1 + known.len() as u32);
-        let mean = (sum / known.len() as f64) as f32;
-        if busiest.is_none_or(|(_, b)| mean > b) {
-            busiest = Some((lane.cpu, mean));
-        }
-    }
-    ((all.1 > 0).then(|| (all.0 / f64::from(all.1)) as f32), busiest)
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -149,7 +130,6 @@ mod tests {
     use crate::names::NameTable;
     use crate::perfetto::decode::Decoder;
     use crate::sched::event::Item;
-    use crate::store::footer::{CpuLane, SummaryCell};
 
     #[test]
     fn a_head_places_its_file_before_anything_else() {
@@ -173,17 +153,5 @@ mod tests {
         assert!(items.iter().any(|i| matches!(i, Item::System(s) if table.text(s.release) == "6.18.44")));
         assert!(items.iter().any(|i| matches!(i, Item::OwnThread { tid: 42 })));
         assert!(items.contains(&Item::Sampled { hz: 20 }));
-    }
-
-    #[test]
-    fn occupancy_is_of_the_known_time_only() {
-        let cell = |busy| SummaryCell { busy, ..SummaryCell::default() };
-        let lane = |cpu, cells: &[Option<f32>]| CpuLane { cpu, cells: cells.iter().map(|&b| cell(b)).collect() };
-        let summary = Summary {
-            lanes: vec![lane(0, &[Some(1.0), None]), lane(3, &[Some(0.0), Some(0.5)]), lane(4, &[None])],
-            ..Summary::default()
-        };
-        assert_eq!(occupancy(&summary), (Some(0.5), Some((0, 1.0))));
-        assert_eq!(occupancy(&Summary::default()), (None, None));
     }
 }

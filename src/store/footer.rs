@@ -223,6 +223,25 @@ pub struct Summary {
     pub marks: Vec<Mark>,
 }
 
+impl Summary {
+    /// Mean occupancy 0..=1 of the known cells up to `end` (ns, boot) over all CPUs, and the busiest CPU's; a cell counts by
+    /// the time it covers, for the last is hardly ever a whole one.
+    pub fn occupancy(&self, end: u64) -> (Option<f32>, Option<(u32, f32)>) {
+        let mean = |(busy, time): (f64, f64)| (time > 0.0).then(|| (busy / time) as f32);
+        let sums = self.lanes.iter().map(|lane| {
+            let known = (0..).zip(&lane.cells).filter_map(|(i, cell)| {
+                let from = self.start.saturating_add(self.step.saturating_mul(i));
+                let time = end.saturating_sub(from).min(self.step) as f64;
+                Some((f64::from(cell.busy?) * time, time))
+            });
+            (lane.cpu, known.fold((0.0, 0.0), |a: (f64, f64), b| (a.0 + b.0, a.1 + b.1)))
+        });
+        let all = sums.clone().fold((0.0, 0.0), |a, (_, b)| (a.0 + b.0, a.1 + b.1));
+        let lanes = sums.filter_map(|(cpu, sum)| Some((cpu, mean(sum)?)));
+        (mean(all), lanes.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0))))
+    }
+}
+
 /// Most markers a summary keeps; [`Totals::marks`] counts all.
 pub const MAX_MARKS: usize = 256;
 

@@ -28,7 +28,7 @@ pub(super) fn merge(parts: &[(&Totals, &Summary, Window)], window: Window) -> (T
         sampled_hz: parts.iter().find_map(|p| p.0.sampled_hz),
         ..Totals::default()
     };
-    (totals.busy, totals.busiest) = occupancy(&summary);
+    (totals.busy, totals.busiest) = summary.occupancy(window.to);
     totals.marks = parts.iter().map(|(t, s, w)| marks(t, s, *w)).sum();
     totals.gaps = parts.iter().flat_map(|p| &p.0.gaps).filter(|g| within(g.from) || within(g.to)).copied().collect();
     totals.gaps.extend(parts.windows(2).map(|p| Window { from: p[0].2.to, to: p[1].2.from }).filter(|g| g.from < g.to));
@@ -49,17 +49,6 @@ fn mean_ready(parts: &[(&Totals, &Summary, Window)]) -> Option<f32> {
     let known = || parts.iter().filter_map(|(t, _, w)| Some((f64::from(t.ready?), (w.to - w.from) as f64)));
     let time: f64 = known().map(|k| k.1).sum();
     (time > 0.0).then(|| (known().map(|k| k.0 * k.1).sum::<f64>() / time) as f32)
-}
-
-/// Occupancy of all known cells, and the busiest CPU's.
-fn occupancy(summary: &Summary) -> (Option<f32>, Option<(u32, f32)>) {
-    let mean = |cells: &mut dyn Iterator<Item = &SummaryCell>| {
-        let (n, sum) = cells.filter_map(|c| c.busy).fold((0u32, 0.0f64), |(n, sum), b| (n + 1, sum + f64::from(b)));
-        (n > 0).then(|| (sum / f64::from(n)) as f32)
-    };
-    let all = mean(&mut summary.lanes.iter().flat_map(|l| &l.cells));
-    let lanes = summary.lanes.iter().filter_map(|l| Some((l.cpu, mean(&mut l.cells.iter())?)));
-    (all, lanes.max_by(|a, b| a.1.total_cmp(&b.1)))
 }
 
 /// The longest wait that began in the window. Where a part's own longest lies outside, its cells tell a length but not who: tid −1.

@@ -162,3 +162,20 @@ proptest! {
         prop_assert_eq!(wire::decode_index(&wire::encode_index(&frames)).unwrap(), frames);
     }
 }
+
+#[test]
+fn occupancy_is_of_the_known_time_and_a_short_last_cell_counts_little() {
+    let cell = |busy| SummaryCell { busy, ..SummaryCell::default() };
+    let lane = |cpu, cells: &[Option<f32>]| CpuLane { cpu, cells: cells.iter().map(|&b| cell(b)).collect() };
+    let lanes = vec![lane(0, &[Some(1.0), None]), lane(3, &[Some(0.0), Some(0.5)]), lane(4, &[None])];
+    let summary = Summary { start: 100, step: 10, lanes, ..Summary::default() };
+    // Known: 10 of CPU 0 (all busy), 10 + 10 of CPU 3 (5 busy).
+    assert_eq!(summary.occupancy(120), (Some(0.5), Some((0, 1.0))));
+    // The second cells last 1 only: (10 + 0.5) of 21.
+    assert_eq!(summary.occupancy(111), (Some(0.5), Some((0, 1.0))));
+    let cut_a_little_late =
+        Summary { start: 0, step: 1000, lanes: vec![lane(0, &[Some(0.5), Some(0.0)])], ..Summary::default() };
+    // 500 busy of 1,002 ns, not a quarter of the time.
+    assert_eq!(cut_a_little_late.occupancy(1002).0, Some((500.0 / 1002.0) as f32));
+    assert_eq!(Summary::default().occupancy(9), (None, None));
+}
