@@ -88,12 +88,14 @@ fn case_86_sixty_four_cpus_lose_nothing_and_segments_join_without_a_seam() {
             assert!(footer.totals.worst_wait.as_ref().is_none_or(|w| w.dur == support::WAIT));
         }
     }
-    let busy: Vec<f32> = footers.iter().filter_map(|f| f.totals.busy).collect();
-    assert!(busy.iter().any(|b| (b - 0.5).abs() < 0.05), "each thread runs half of the time: {busy:?}");
+    // The load begins and ends somewhere within a segment. One lies wholly in it, behind one in which it already ran.
+    let busy: Vec<_> = footers.iter().map(|f| f.totals.busy).collect();
+    let whole = (1..busy.len()).find(|&i| busy[i - 1].is_some() && busy[i].is_some_and(|b| (b - 0.5).abs() < 0.01));
+    let whole = whole.unwrap_or_else(|| panic!("each thread runs half of the time: {busy:?}"));
     // Each segment alone is readable, and so is the middle of one.
-    let alone = load(&files[1..2]);
+    let alone = load(&files[whole..=whole]);
     assert!(alone.switches > 0 && alone.prev_unknown == 0);
-    let window = footers[1].totals.window();
+    let window = footers[whole].totals.window();
     let middle = dashcam::sched::summary::Window { from: window.from + 300_000_000, to: window.from + 600_000_000 };
     let mut part = Seen::default();
     let paths = [dir.path().to_owned()];

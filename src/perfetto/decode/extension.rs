@@ -34,6 +34,8 @@ impl Decoder {
         }
         let ts = extension.state_ts.unwrap_or(0);
         for c in &extension.cpu_states {
+            // Reading may begin at this frame: then this is who leaves with the first compact switch.
+            self.cpus.entry(c.cpu).or_default().running.get_or_insert(c.tid);
             sink(Item::CpuState { ts, cpu: c.cpu, tid: c.tid, prio: c.prio, since: c.since });
         }
         for t in &extension.thread_states {
