@@ -431,7 +431,7 @@ fn perf_sees_the_same_switches() {
     let bed = Bed::new("perf");
     let data = bed.path().join("perf.data");
     let recorder = bed.start();
-    let load = Command::new("perf").args(["bench", "sched", "pipe", "-l", "20000"]).stdout(Stdio::null()).spawn();
+    let load = Command::new("perf").args(["bench", "sched", "pipe", "-l", "200000"]).stdout(Stdio::null()).spawn();
     let perf = Command::new("perf")
         .args(["record", "-q", "-a", "-k", "CLOCK_MONOTONIC", "-e", "sched:sched_switch", "-o"])
         .arg(&data)
