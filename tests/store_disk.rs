@@ -163,7 +163,9 @@ fn case_64_a_hundred_segments_by_size_with_one_that_cannot_be_deleted() {
     let gone: Vec<u64> = done.deleted.iter().map(|d| sequence(&d.0)).collect();
     assert_eq!(gone, (1..=10).collect::<Vec<_>>(), "the stuck one still counts, so the ten after it went");
     assert!(done.deleted.iter().all(|d| d.2 == Reason::Size && d.1 == each));
-    assert_eq!(done.usage, store.disk_usage().unwrap());
+    // What is free on this disk changes with whatever else the machine does, so it is not compared.
+    let now = store.disk_usage().unwrap();
+    assert_eq!((done.usage.segments, done.usage.snapshots), (now.segments, now.snapshots));
     assert!(done.usage.segments + done.usage.snapshots <= limits.max_bytes.unwrap());
     // Nothing may be kept: the growing segment and the snapshot stay all the same.
     let nothing = Limits { max_bytes: Some(0), max_age: Some(0), min_free: Some(u64::MAX) };
