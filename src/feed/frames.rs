@@ -60,7 +60,7 @@ impl OurFile {
             boot: p.totals.boot,
             clocks: [p.totals.clock, p.totals.clock_end].into_iter().filter(|c| c.boot > 0).collect(),
         });
-        let damage = reader.damage().map(|d| told(path, &d.to_string()));
+        let damage = reader.damage().map(|d| d.to_string());
         Ok(OurFile { path: path.to_owned(), bytes, parts: parts.collect(), damage })
     }
 
@@ -94,7 +94,7 @@ impl OurFile {
             boot: totals.boot,
             clocks: [totals.clock].into_iter().filter(|c| c.boot > 0).collect(),
         };
-        let damage = outline.damage.map(|d| told(path, &d.to_string()));
+        let damage = outline.damage.map(|d| d.to_string());
         Ok(Some(OurFile { path: path.to_owned(), bytes, parts: vec![part], damage }))
     }
 }

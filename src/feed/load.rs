@@ -51,8 +51,9 @@ pub fn load<C: Consumer>(
 ) -> Result<Loaded, FeedError> {
     let sources = Sources::open(paths)?;
     let mut pump = Pump::new();
-    pump.damage = sources.notes;
-    pump.damage.extend(sources.ours.iter().filter_map(|f| f.damage.clone()));
+    for file in &sources.ours {
+        file.damage.iter().for_each(|what| pump.damage.note(Some(&file.path), what.clone()));
+    }
     let mut complete = load_ours(&sources.ours, window, &mut pump, consumer, progress)?;
     for (path, bytes) in &sources.foreign {
         complete = complete && load_foreign(path, *bytes, &mut pump, consumer, progress)?;
@@ -64,7 +65,7 @@ pub fn load<C: Consumer>(
         clocks: pump.clocks,
         window: seen,
         events: pump.events,
-        damage: pump.damage,
+        damage: sources.notes.into_iter().chain(pump.damage.words()).collect(),
         complete,
     })
 }
@@ -166,7 +167,13 @@ fn load_ours<C: Consumer>(
                     pump.frame(&packets, consumer);
                 }
             }
-            Err(what) => pump.damage.push(told(&files[job.file].path, &what)),
+            Err(what) => {
+                pump.damage.note(Some(&files[job.file].path), what);
+                // Of a frame from before the window only names are missing.
+                if wants[i] == Want::All {
+                    pump.missing();
+                }
+            }
         }
         at.done += job.entry.compressed;
         complete = progress(at).is_continue();
@@ -256,7 +263,7 @@ fn load_foreign<C: Consumer>(
         {
             return Err(FeedError::open(path, source));
         }
-        pump.damage.push(told(path, "the rest of the trace cannot be read"));
+        pump.damage.note(Some(path), "the rest of the trace cannot be read".into());
     }
     Ok(!cancelled)
 }

@@ -5,6 +5,7 @@
 //! sink). [`Tail`] gives the same for a recording that still grows. Decompression runs on all cores; decoding keeps
 //! one order, so that loading twice gives the same row numbers. Nothing here keeps intervals or draws anything.
 
+mod damage;
 mod frames;
 mod load;
 mod pump;
@@ -100,7 +101,7 @@ pub struct Loaded {
     pub window: Option<Window>,
     /// Number of events.
     pub events: u64,
-    /// Parts that could not be read, in words with path and byte offset.
+    /// What could not be read: a line for each file, with path, the first place in it, and how many more there are.
     pub damage: Vec<String>,
     /// False when the progress callback ended it early.
     pub complete: bool,

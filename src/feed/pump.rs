@@ -11,6 +11,7 @@ use crate::sched::order::TimeOrder;
 use crate::store::probe::KEY_START;
 use crate::time::{ClockMap, ClockPair};
 
+use super::damage::Damage;
 use super::frames;
 
 /// Decoder, time order and clocks of one stream.
@@ -25,7 +26,9 @@ pub(super) struct Pump {
     pub through: u64,
     /// First and last instant met.
     pub seen: Option<(u64, u64)>,
-    pub damage: Vec<String>,
+    pub damage: Damage,
+    /// A frame before the next one could not be read.
+    broken: bool,
     scratch: Vec<u8>,
 }
 
@@ -50,14 +53,40 @@ impl Pump {
             events: 0,
             through: 0,
             seen: None,
-            damage: Vec::new(),
+            damage: Damage::default(),
+            broken: false,
             scratch: Vec::new(),
         }
     }
 
     /// Takes one frame's packets.
     pub(super) fn frame<C: Consumer>(&mut self, packets: &[u8], consumer: &mut C) {
+        if std::mem::take(&mut self.broken) {
+            self.bridge(packets, consumer);
+        }
         self.decode(packets, false, consumer);
+    }
+
+    /// A frame could not be read: what follows must not be joined to what was before.
+    pub(super) fn missing(&mut self) {
+        self.broken = true;
+    }
+
+    /// Between what is complete so far and the first instant in this frame nothing is known.
+    fn bridge<C: Consumer>(&mut self, packets: &[u8], consumer: &mut C) {
+        let mut first = u64::MAX;
+        // Anything unreadable here is met again, and told, when the frame is decoded.
+        let _ = Decoder::new().decode(packets, &mut NameTable::new(), &mut |item| match item {
+            Item::Event(event) => first = first.min(event.ts),
+            Item::CompleteThrough { ts } | Item::CpuState { ts, .. } => first = first.min(ts),
+            _ => {}
+        });
+        if self.through > 0 && first != u64::MAX && first > self.through {
+            let gap = Item::Gap { from: self.through, to: first };
+            self.order.push(gap, &mut |item| consumer.item(item));
+            self.through = first;
+        }
+        self.decoder.forget_cpus();
     }
 
     /// Takes what a frame says besides events and states of its moment.
@@ -89,7 +118,7 @@ impl Pump {
             gate.pass(item, consumer);
         });
         if let Err(e) = result {
-            self.damage.push(e.to_string());
+            self.damage.note(None, e.to_string());
         }
         consumer.checkpoint(&self.names);
         for value in starts {

@@ -1,7 +1,7 @@
 //! Following a store whose recorder is running.
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::load::{survey, watermark};
@@ -23,6 +23,8 @@ pub struct Tail {
     /// Frames before this instant only give facts.
     start: u64,
     skipped: bool,
+    /// The file being read, for words.
+    file: Option<PathBuf>,
     packets: Vec<u8>,
 }
 
@@ -64,6 +66,7 @@ impl Tail {
             pump: Pump::new(),
             start,
             skipped: false,
+            file: None,
             packets: Vec::new(),
         })
     }
@@ -76,8 +79,12 @@ impl Tail {
             match self.reader.poll(&mut self.packets)? {
                 Tailed::Frame { .. } => self.take(consumer),
                 Tailed::Idle => caught_up = true,
-                Tailed::Damaged(damage) => self.pump.damage.push(damage.to_string()),
-                Tailed::Segment(_) | Tailed::Finished(_) => {}
+                Tailed::Damaged(damage) => {
+                    self.pump.damage.note(self.file.as_deref(), damage.to_string());
+                    self.pump.missing();
+                }
+                Tailed::Segment(_) => self.file = self.reader.position().map(|(path, _)| path.to_owned()),
+                Tailed::Finished(_) => {}
             }
         }
         Ok(Advance { events: self.pump.events - before, through: self.pump.through, caught_up })
@@ -113,8 +120,8 @@ impl Tail {
     }
 
     /// Parts that could not be read so far, in words.
-    pub fn damage(&self) -> &[String] {
-        &self.pump.damage
+    pub fn damage(&self) -> Vec<String> {
+        self.pump.damage.words()
     }
 
     /// The file being read and how far, in words; empty before the first.

@@ -219,3 +219,24 @@ fn a_load_can_be_ended_early() {
     let loaded = load(&[dir.path().to_owned()], None, &mut kept, &mut |_| ControlFlow::Break(())).unwrap();
     assert!(!loaded.complete && kept.ended);
 }
+
+#[test]
+fn a_damaged_frame_is_a_gap_and_a_file_is_told_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = store(dir.path());
+    let file = store.segments().unwrap()[0].path.clone();
+    let mut bytes = std::fs::read(&file).unwrap();
+    let frames = crate::store::reader::SegmentReader::open(&file).unwrap().frames().to_vec();
+    // The second and the third of four frames: 1500 to 2500 ms.
+    for frame in &frames[2..4] {
+        bytes[(frame.offset + frame.compressed) as usize - 2] ^= 0xff;
+    }
+    std::fs::write(&file, bytes).unwrap();
+    let (kept, loaded) = all(&[dir.path().to_owned()], None);
+    assert_eq!(kept.marks, [1010, 1020, 2510, 2520, 3010, 3020, 3510, 3520].map(|ms| ms * MS));
+    assert_eq!(kept.gaps, [(1500 * MS, 2510 * MS)], "to the first thing known after it");
+    let place = frames[2].offset;
+    assert!(loaded.damage[0].contains(&format!("damaged at byte {place}: ")), "{:?}", loaded.damage);
+    assert!(loaded.damage[0].ends_with(", and 1 more place in it"), "{:?}", loaded.damage);
+    assert_eq!(loaded.damage.len(), 1);
+}

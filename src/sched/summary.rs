@@ -278,6 +278,8 @@ pub struct ThreadDetail {
     pub blocked: Vec<(NameId, u64, u64, u64)>,
     /// Longest waits, worst first.
     pub worst: Vec<Wait>,
+    /// Stretches of the window that were not recorded.
+    pub gaps: Vec<Window>,
 }
 
 /// One wait of a thread: ready (after a wake-up or pushed off) or blocked.
@@ -350,6 +352,8 @@ pub struct CpuDetail {
     pub ready_avg: f64,
     /// Switches in the window.
     pub switches: u64,
+    /// Stretches of the window that were not recorded.
+    pub gaps: Vec<Window>,
 }
 
 /// A slice or wait with all the model knows about it.

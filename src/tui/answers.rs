@@ -311,6 +311,8 @@ pub struct StoreColumn {
     pub snapshot: bool,
     /// Recorded, but not summed up yet: its segment still grows.
     pub pending: bool,
+    /// Before the first segment or after the last: there is nothing that could have been recorded.
+    pub outside: bool,
 }
 
 /// One segment of the list.
@@ -380,8 +382,12 @@ pub struct SnapshotRow {
     pub length: u64,
     /// Size.
     pub bytes: u64,
-    /// It has holes or loss.
-    pub holes: bool,
+    /// Events were lost in it.
+    pub loss: bool,
+    /// Stretches within it were not recorded.
+    pub gaps: bool,
+    /// It is shorter than asked for, and why; empty when it is not.
+    pub shorter: Box<str>,
 }
 
 /// One mark.

@@ -36,7 +36,7 @@ pub fn reply(
             let mut data = view.model.overview(window, usize::from(*cells), 0, &settings.thresholds);
             say_overview(&data, speaker, &view);
             if *group != Grouping::Thread {
-                data.threads = grouping::grouped(&data.threads, *group, &settings.roles, &view, speaker);
+                data.threads = grouping::grouped(&data.threads, window, *group, &settings.roles, &view, speaker);
             }
             Ok(Reply::Overview(Box::new(data)))
         }

@@ -1,4 +1,36 @@
 //! Finding by a few letters, in order: `ptl0` finds `pt_loader:0`. Several words must all be found.
+//!
+//! What a row of a table shows stands in several columns. A word must be found within one of them: letters scattered over a
+//! name, a control group and a command line have nothing to do with one another.
+
+/// How a row was found; the greater the better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Found {
+    /// By letters of a name, in order.
+    Letters,
+    /// By a whole piece of some other column.
+    Elsewhere,
+    /// By a whole piece of a name.
+    Named,
+}
+
+/// How `needle` finds a row with these names and these other columns; the word found worst counts. `None`: it does not.
+pub fn find_row(needle: &str, names: &[&str], others: &[&str]) -> Option<Found> {
+    let mut worst = Found::Named;
+    for word in needle.split_whitespace() {
+        let whole = |text: &&str| find(word, text, &matcher(word)).is_some();
+        worst = worst.min(if names.iter().any(whole) {
+            Found::Named
+        } else if others.iter().any(whole) {
+            Found::Elsewhere
+        } else if names.iter().any(|name| word_score(word, name).is_some()) {
+            Found::Letters
+        } else {
+            return None;
+        });
+    }
+    Some(worst)
+}
 
 /// How well `needle` matches `hay` (more is better); `None` when it does not. Case counts only where the needle has capitals.
 pub fn score(needle: &str, hay: &str) -> Option<i32> {
@@ -10,8 +42,7 @@ pub fn score(needle: &str, hay: &str) -> Option<i32> {
 }
 
 fn word_score(word: &str, hay: &str) -> Option<i32> {
-    let exact_case = word.chars().any(char::is_uppercase);
-    let same = |a: char, b: char| if exact_case { a == b } else { a == b || a.eq_ignore_ascii_case(&b) };
+    let same = matcher(word);
     if let Some(at) = find(word, hay, &same) {
         // A whole piece beats scattered letters, at the begin more so.
         return Some(1000 - i32::try_from(at.min(500)).unwrap_or(500));
@@ -34,6 +65,12 @@ fn word_score(word: &str, hay: &str) -> Option<i32> {
     // Scattered letters over a long text mean nothing: about half of them should stand where words begin or in runs.
     let length = i32::try_from(word.chars().count()).unwrap_or(i32::MAX);
     (wanted.peek().is_none() && points >= length + length / 2).then_some(points)
+}
+
+/// Whether two characters are the same to this word.
+fn matcher(word: &str) -> impl Fn(char, char) -> bool + use<> {
+    let exact_case = word.chars().any(char::is_uppercase);
+    move |a, b| if exact_case { a == b } else { a == b || a.eq_ignore_ascii_case(&b) }
 }
 
 /// Position of `word` in `hay`, in characters.
@@ -59,6 +96,23 @@ mod tests {
         assert!(score("Train", "train.py").is_none());
         assert!(score("TRAIN", "TRAIN.py").is_some());
         assert!(score("", "anything").is_some());
+    }
+
+    #[test]
+    fn a_word_is_found_within_one_column() {
+        let names = ["train.py", "pt_loader:0"];
+        let others = ["48213", "r ready", "/kubepods/pod7", "python3", "train.py", "--workers=2"];
+        let found = |needle| find_row(needle, &names, &others);
+        assert_eq!(found("loader"), Some(Found::Named));
+        assert_eq!(found("python"), Some(Found::Elsewhere));
+        assert_eq!(found("ptl0"), Some(Found::Letters));
+        assert_eq!(found("482"), Some(Found::Elsewhere));
+        assert_eq!(found("loader pod7"), Some(Found::Elsewhere), "the word found worst counts");
+        assert_eq!(found("loader nothing"), None);
+        assert_eq!(found(""), Some(Found::Named));
+        // p, y, t, h, o and n all stand here, in order, over three columns.
+        assert_eq!(find_row("python", &["pt_loader", "ypsilon"], &["the", "one"]), None);
+        assert_eq!(find_row("kpd7", &names, &others), None, "letters only of names");
     }
 
     #[test]

@@ -1,15 +1,16 @@
 //! Threads put together by process, cgroup or role: one row each, sums of what can be summed.
 //!
-//! Percentiles of several threads cannot be made from their percentiles; a group shows the longest wait and the number of
-//! waits, and its p50 and p99 as not known.
+//! Percentiles of several threads cannot be made from their percentiles: the model counts those of a group anew, from all
+//! waits of its threads.
 
 use super::answers::Grouping;
 use super::history::View;
 use super::words::Speaker;
 use crate::names::NameId;
 use crate::sched::event::ThreadNow;
+use crate::sched::fold::Utid;
 use crate::sched::model::glob;
-use crate::sched::summary::ThreadRow;
+use crate::sched::summary::{ThreadRow, Window};
 use crate::tui::widgets::states::Kind;
 use rustc_hash::FxHashMap;
 
@@ -24,9 +25,10 @@ enum Key {
     Role(Option<usize>),
 }
 
-/// One row for each group.
+/// One row for each group; `rows` are those of `window`.
 pub fn grouped(
     rows: &[ThreadRow],
+    window: Window,
     by: Grouping,
     roles: &[(String, Vec<String>)],
     view: &View<'_>,
@@ -34,6 +36,7 @@ pub fn grouped(
 ) -> Vec<ThreadRow> {
     let mut groups: FxHashMap<Key, usize> = FxHashMap::default();
     let mut out: Vec<ThreadRow> = Vec::new();
+    let mut members: Vec<Vec<Utid>> = Vec::new();
     for row in rows {
         let key = match by {
             Grouping::Thread => return rows.to_vec(),
@@ -43,12 +46,19 @@ pub fn grouped(
             Grouping::Role => Key::Role(role_of(view.names.bytes(row.name), roles)),
         };
         match groups.get(&key) {
-            Some(&at) => join(&mut out[at], row),
+            Some(&at) => {
+                join(&mut out[at], row);
+                members[at].push(row.utid);
+            }
             None => {
                 groups.insert(key, out.len());
                 out.push(first_of(row, key, roles, speaker));
+                members.push(vec![row.utid]);
             }
         }
+    }
+    for (group, members) in out.iter_mut().zip(&members).filter(|(_, m)| m.len() > 1) {
+        group.latency = view.model.latency_of(members, window);
     }
     out
 }
@@ -84,11 +94,6 @@ fn join(group: &mut ThreadRow, row: &ThreadRow) {
         group.now = row.now;
     }
     group.times.merge(&row.times);
-    if row.latency.max > group.latency.max {
-        (group.latency.max, group.latency.max_at) = (row.latency.max, row.latency.max_at);
-    }
-    group.latency.count += row.latency.count;
-    group.latency.total += row.latency.total;
     group.voluntary += row.voluntary;
     group.involuntary += row.involuntary;
     group.migrations += row.migrations;

@@ -3,6 +3,7 @@
 //! The worker sends each word once and again when it changed; the screens look words up here. Every text in a
 //! [`Labels`] has been through `names::printable`, which is why the constructors take bytes.
 
+use super::pen;
 use crate::names::{NameId, printable};
 use crate::sched::event::Tid;
 use crate::sched::fold::{Upid, Utid};
@@ -128,6 +129,19 @@ impl Labels {
         }
     }
 
+    /// `name [tid]` in at most `room` columns: the name is cut, the number stays, since it alone tells threads of one name
+    /// apart. Where not even four columns of the name are left it is the name that is shown.
+    pub fn with_tid_in(&self, utid: Utid, room: u16) -> String {
+        let (Some(label), true) = (self.threads.get(&utid), utid != 0) else { return self.with_tid(utid) };
+        let (name, tid) = (label.name(), format!(" [{}]", label.tid));
+        let left = room.saturating_sub(pen::width(&tid));
+        match pen::width(&name) {
+            wide if wide <= left => name + &tid,
+            _ if left < 4 => name,
+            _ => pen::cut(&name, left) + &tid,
+        }
+    }
+
     /// A waker: `None` is an interrupt or timer.
     pub fn waker(&self, waker: Option<Utid>) -> String {
         waker.map_or_else(|| "interrupt".into(), |utid| self.with_tid(utid))
@@ -166,6 +180,19 @@ mod tests {
         assert_eq!((labels.thread(0), labels.thread(2)), ("idle".into(), "?".into()));
         labels.learn(NewLabels { reset: true, ..NewLabels::default() });
         assert_eq!(labels.thread(1), "?");
+    }
+
+    #[test]
+    fn a_cut_name_keeps_its_number() {
+        let mut labels = Labels::default();
+        let label = ThreadLabel::new(48213, None, b"DataLoader_worker", b"");
+        labels.learn(NewLabels { threads: vec![(1, label)], ..NewLabels::default() });
+        assert_eq!(labels.with_tid_in(1, 40), "DataLoader_worker [48213]");
+        assert_eq!(labels.with_tid_in(1, 25), "DataLoader_worker [48213]");
+        assert_eq!(labels.with_tid_in(1, 24), "DataLoader_work… [48213]");
+        assert_eq!(labels.with_tid_in(1, 12), "Dat… [48213]");
+        assert_eq!(labels.with_tid_in(1, 11), "DataLoader_worker", "then the pen cuts it");
+        assert_eq!((labels.with_tid_in(0, 3), labels.with_tid_in(9, 3)), ("idle".into(), "?".into()));
     }
 
     #[test]

@@ -23,6 +23,22 @@ pub fn width(text: &str) -> u16 {
     u16::try_from(columns).unwrap_or(u16::MAX)
 }
 
+/// The text in at most `room` columns, cut with `…`.
+pub fn cut(text: &str, room: u16) -> String {
+    if width(text) <= room {
+        return text.to_string();
+    }
+    let mut left = room.saturating_sub(1);
+    let fits = |c: &char| {
+        let wide = u16::try_from(c.width().unwrap_or(1)).unwrap_or(1);
+        let fits = wide <= left;
+        left = left.saturating_sub(wide);
+        fits
+    };
+    let kept: String = text.chars().take_while(fits).collect();
+    if room > 0 { kept + "…" } else { kept }
+}
+
 impl<'a> Pen<'a> {
     /// A pen for `area`, cut to what the buffer has.
     pub fn new(buf: &'a mut Buffer, area: Rect, theme: &'a Theme) -> Pen<'a> {
@@ -254,6 +270,12 @@ mod tests {
         assert_eq!(drawn(6, false, |p| assert_eq!(p.text(0, 0, 99, "abcdef", Style::new()), 6)), "abcdef");
         assert_eq!(drawn(6, true, |p| assert_eq!(p.text(4, 0, 99, "abc", Style::new()), 2)), "    a~");
         assert_eq!(drawn(3, false, |p| assert_eq!(p.text(9, 9, 99, "abc", Style::new()), 0)), "   ");
+    }
+
+    #[test]
+    fn cut_texts_fit() {
+        assert_eq!([cut("abcdef", 6), cut("abcdef", 5), cut("ab", 0), cut("ab", 1)], ["abcdef", "abcd…", "", "…"]);
+        assert_eq!([cut("数据x", 5), cut("数据x", 4), cut("数据x", 3)], ["数据x", "数…", "数…"]);
     }
 
     #[test]

@@ -3,20 +3,19 @@
 //! [`State`] is plain data: `update` changes it and says what should be done, `render` draws it. Neither does any
 //! input or output, so every screen and every key can be tried without a terminal.
 
+mod screens;
+
+pub use screens::{CpuState, OverviewState, Pane, Popup, SegmentsState, SnapshotsState, ThreadState, TimelineState};
+
 use super::actions::{Action, Context};
-use super::answers::{
-    Answer, Ask, CompareRow, Deed, Done, Grouping, MarkRow, Question, RawEvent, RecorderView, SearchFor, SegmentRow,
-    Slice, SnapshotRow, StoreView, TimelineView, Tracks,
-};
+use super::answers::{Answer, Ask, Deed, Done, Question, RecorderView, SegmentRow};
 use super::cursor::Cursor;
 use super::keymap::Keymap;
 use super::keys::Key;
 use super::labels::Labels;
-use super::prompt::Prompt;
-use super::screens::columns::Column;
 use super::theme::{Depth, Theme};
 use crate::sched::fold::Utid;
-use crate::sched::summary::{CpuDetail, Link, Overview, ThreadDetail, WaitedOn, Window};
+use crate::sched::summary::Window;
 use crate::time::{ClockMap, Digits, Zone};
 use std::sync::Arc;
 
@@ -89,159 +88,6 @@ impl Screen {
             Screen::Snapshots => Context::Snapshots,
         }
     }
-}
-
-/// A part of the overview that can have the focus.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pane {
-    /// Lanes or grid.
-    Cpus,
-    /// The findings.
-    Findings,
-    /// The table.
-    Threads,
-}
-
-/// The overview.
-#[derive(Debug, Clone)]
-pub struct OverviewState {
-    /// The newest answer.
-    pub data: Option<Box<Overview>>,
-    /// Indices into `data.threads`, filtered and sorted.
-    pub order: Vec<u32>,
-    /// Sorted by this.
-    pub sort: Column,
-    /// Largest first.
-    pub descending: bool,
-    /// Only what matches this.
-    pub filter: String,
-    /// How rows are put together.
-    pub group: Grouping,
-    /// Leave out the recorder's own threads.
-    pub hide_own: bool,
-    /// Dense grid on (`Some(true)`), off, or as the number of CPUs wants (`None`).
-    pub dense: Option<bool>,
-    /// Where keys go.
-    pub focus: Pane,
-    /// The thread under the cursor; it stays there when the order changes.
-    pub selected: Option<Utid>,
-    /// Its row in `order`.
-    pub row: usize,
-    /// First row shown.
-    pub top: usize,
-    /// CPU under the cursor, as an index into `data.cpus`.
-    pub cpu: usize,
-    /// First lane row shown.
-    pub cpu_top: usize,
-    /// Finding under the cursor.
-    pub finding: usize,
-}
-
-/// The thread screen.
-#[derive(Debug, Clone, Default)]
-pub struct ThreadState {
-    /// The newest answer.
-    pub data: Option<Box<ThreadDetail>>,
-    /// The window it is about.
-    pub window: Option<Window>,
-    /// Selected line of the worst waits.
-    pub row: usize,
-    /// First line shown.
-    pub top: usize,
-}
-
-/// The CPU screen.
-#[derive(Debug, Clone, Default)]
-pub struct CpuState {
-    /// The newest answer.
-    pub data: Option<Box<CpuDetail>>,
-    /// Selected slice.
-    pub row: usize,
-    /// First line shown.
-    pub top: usize,
-}
-
-/// The time line.
-#[derive(Debug, Clone)]
-pub struct TimelineState {
-    /// Its own window: it zooms far below the tables' window.
-    pub cursor: Cursor,
-    /// Which tracks.
-    pub tracks: Tracks,
-    /// The newest answer.
-    pub data: Option<Box<TimelineView>>,
-    /// Selected track, an index into `data.tracks`.
-    pub track: usize,
-    /// First track shown.
-    pub top: usize,
-    /// Selected slice.
-    pub slice: Option<Box<Slice>>,
-    /// Its wait chain.
-    pub chain: Vec<Link>,
-    /// What its thread spent its waiting on, over the window.
-    pub waited_on: Option<Box<WaitedOn>>,
-    /// Raw events around the selection.
-    pub events: Vec<RawEvent>,
-    /// Show the chain.
-    pub show_chain: bool,
-    /// Show the raw events.
-    pub show_events: bool,
-    /// What was last searched.
-    pub search: Option<SearchFor>,
-    /// Begin of a range being chosen.
-    pub range_start: Option<u64>,
-}
-
-/// The segments screen.
-#[derive(Debug, Clone, Default)]
-pub struct SegmentsState {
-    /// The newest answer.
-    pub data: Option<Box<StoreView>>,
-    /// Range on view, ns since 1970; `None`: all.
-    pub range: Option<(u64, u64)>,
-    /// Column under the cursor.
-    pub column: usize,
-    /// Selected row of the list, counted from the newest.
-    pub row: usize,
-    /// First row shown.
-    pub top: usize,
-    /// Begin of a range being chosen, ns since 1970.
-    pub range_start: Option<u64>,
-}
-
-/// Snapshots and marks.
-#[derive(Debug, Clone, Default)]
-pub struct SnapshotsState {
-    /// Newest first.
-    pub snapshots: Vec<SnapshotRow>,
-    /// Newest first.
-    pub marks: Vec<MarkRow>,
-    /// Set from here, newest first, until a footer lists them.
-    pub fresh_marks: Vec<MarkRow>,
-    /// The lists have come at least once.
-    pub loaded: bool,
-    /// Selected row.
-    pub row: usize,
-    /// First row shown.
-    pub top: usize,
-}
-
-/// Something on top of the screen.
-#[derive(Debug, Clone)]
-pub enum Popup {
-    /// Keys and actions, from this line on.
-    Help(usize),
-    /// Two windows side by side, from this row on.
-    Compare {
-        /// A and B.
-        windows: [Window; 2],
-        /// Threads.
-        rows: Vec<CompareRow>,
-        /// First row shown.
-        top: usize,
-    },
-    /// A line being typed.
-    Prompt(Prompt),
 }
 
 /// A line for the operator, gone after a while.
@@ -383,21 +229,7 @@ impl State {
             overview: OverviewState::default(),
             thread: ThreadState::default(),
             cpu: CpuState::default(),
-            timeline: TimelineState {
-                cursor: start.cursor,
-                tracks: Tracks::Busiest,
-                data: None,
-                track: 0,
-                top: 0,
-                slice: None,
-                chain: Vec::new(),
-                waited_on: None,
-                events: Vec::new(),
-                show_chain: false,
-                show_events: false,
-                search: None,
-                range_start: None,
-            },
+            timeline: TimelineState::new(start.cursor),
             segments: SegmentsState::default(),
             snapshots: SnapshotsState::default(),
             popup: None,
@@ -477,27 +309,5 @@ impl State {
     /// The first key of an action here, for hints.
     pub fn hint(&self, action: Action) -> String {
         self.keymap.hint(action, self.screen.context())
-    }
-}
-
-impl Default for OverviewState {
-    fn default() -> Self {
-        OverviewState {
-            data: None,
-            order: Vec::new(),
-            sort: Column::Ready,
-            descending: true,
-            filter: String::new(),
-            group: Grouping::Thread,
-            hide_own: false,
-            dense: None,
-            focus: Pane::Threads,
-            selected: None,
-            row: 0,
-            top: 0,
-            cpu: 0,
-            cpu_top: 0,
-            finding: 0,
-        }
     }
 }

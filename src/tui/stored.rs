@@ -7,7 +7,8 @@ use super::answers::{MarkRow, SegmentRow, SnapshotRow, StoreColumn, StoreView};
 use crate::names::printable;
 use crate::sched::summary::Window;
 use crate::store::catalog::{Catalog, Entry};
-use crate::store::footer::{BootId, Summary, Totals};
+use crate::store::footer::{BootId, SnapshotNote, Summary, Totals};
+use crate::units::show;
 use rustc_hash::FxHashMap;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -86,6 +87,7 @@ pub fn view(catalog: &Catalog, summaries: &mut Summaries, range: Option<(u64, u6
     for (column, sum) in out.columns.iter_mut().zip(&sums) {
         sum.fill(column);
     }
+    note_outside(&mut out);
     note_snapshots(catalog, &mut out);
     out
 }
@@ -244,6 +246,16 @@ fn note_worst(out: &mut StoreView, totals: &Totals) {
     }
 }
 
+/// Marks the columns before all segments and after them.
+fn note_outside(out: &mut StoreView) {
+    let (window, all) = (Window { from: out.from_real, to: out.to_real }, out.all_real);
+    let n = out.columns.len();
+    for (i, column) in out.columns.iter_mut().enumerate() {
+        let cell = window.cell(i, n);
+        column.outside = cell.to <= all.0 || cell.from >= all.1;
+    }
+}
+
 /// Marks columns and segments that a snapshot covers.
 fn note_snapshots(catalog: &Catalog, out: &mut StoreView) {
     for totals in catalog.snapshots().iter().filter_map(|s| s.totals.as_ref()) {
@@ -294,7 +306,30 @@ fn snapshot_row(entry: &Entry, totals: &Totals) -> SnapshotRow {
         from_real: totals.real_of(totals.start),
         length: totals.end.saturating_sub(totals.start),
         bytes: entry.bytes,
-        holes: note.is_some_and(|n| !n.holes.is_empty()) || !totals.loss.is_none() || !totals.gaps.is_empty(),
+        loss: !totals.loss.is_none(),
+        gaps: note.is_some_and(|n| n.holes.iter().any(|h| inner(h, n))) || !totals.gaps.is_empty(),
+        shorter: note.map_or(String::new(), shorter).into(),
+    }
+}
+
+/// The newest data may wait this long for its frame: a snapshot is not called shorter for want of it.
+const FRAME: u64 = 1_000_000_000;
+
+/// A hole with data on both sides of it; the others only make the snapshot shorter.
+fn inner(hole: &Window, note: &SnapshotNote) -> bool {
+    hole.from > note.real.from && hole.to < note.real.to
+}
+
+/// In which way a snapshot is shorter than asked for, and why; empty when it is not.
+fn shorter(note: &SnapshotNote) -> String {
+    let asked = show::span_words(note.asked.len());
+    let missing = |ns: u64| ns > FRAME;
+    let (before, after) = (note.real.from.saturating_sub(note.asked.from), note.asked.to.saturating_sub(note.real.to));
+    match (missing(before), missing(after)) {
+        (false, false) => String::new(),
+        (true, false) => format!("{asked} asked: nothing older was there"),
+        (false, true) => format!("{asked} asked: nothing newer was there"),
+        (true, true) => format!("{asked} asked: nothing older nor newer was there"),
     }
 }
 
@@ -309,6 +344,39 @@ mod tests {
     fn view(seconds: u64, columns: usize) -> StoreView {
         let columns = vec![StoreColumn::default(); columns];
         StoreView { from_real: 0, to_real: seconds * 1_000_000_000, columns, ..StoreView::default() }
+    }
+
+    #[test]
+    fn a_snapshot_that_is_only_shorter_is_no_snapshot_with_gaps() {
+        const S: u64 = 1_000_000_000;
+        let w = |from: u64, to: u64| Window { from: from * S, to: to * S };
+        let note = |asked, real, holes: &[Window]| SnapshotNote {
+            reason: "key".into(),
+            detail: String::new(),
+            label: String::new(),
+            requested_at: 0,
+            asked,
+            real,
+            holes: holes.to_vec(),
+        };
+        let cut = note(w(100, 400), w(340, 401), &[w(100, 340)]);
+        assert_eq!(shorter(&cut), "5 m asked: nothing older was there");
+        assert!(!cut.holes.iter().any(|h| inner(h, &cut)));
+        let torn = note(w(100, 400), w(99, 400), &[w(200, 210)]);
+        assert_eq!(shorter(&torn), "");
+        assert!(torn.holes.iter().any(|h| inner(h, &torn)));
+        let early = SnapshotNote { asked: Window { from: 0, to: 400 * S + S / 2 }, ..note(w(0, 0), w(0, 400), &[]) };
+        assert_eq!(shorter(&early), "", "the newest data waits for its frame");
+        assert_eq!(shorter(&note(w(100, 160), w(100, 150), &[])), "1 m asked: nothing newer was there");
+    }
+
+    #[test]
+    fn columns_outside_of_all_segments_are_told_apart_from_gaps() {
+        let mut v = view(10, 10);
+        v.all_real = (2_500_000_000, 7_000_000_000);
+        note_outside(&mut v);
+        let outside: Vec<bool> = v.columns.iter().map(|c| c.outside).collect();
+        assert_eq!(outside, [true, true, false, false, false, false, false, true, true, true]);
     }
 
     #[test]

@@ -113,7 +113,7 @@ fn case_91_every_place_at_every_small_size_and_a_huge_one() {
 
 #[test]
 fn loss_and_gap_are_on_every_screen_that_shows_time() {
-    for place in ["overview", "timeline", "segments"] {
+    for place in ["overview", "thread", "cpu", "timeline", "chain", "segments"] {
         for theme in ["dark", "mono"] {
             let buffer = demo::drawn(&at(place, 120, 40, theme));
             assert!(text(&buffer).contains('╱'), "{place} {theme}");

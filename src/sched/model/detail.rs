@@ -42,8 +42,7 @@ impl Model {
             if piece.is_ready() {
                 worst.push(piece);
             }
-            let ended = !piece.is_open() && piece.end > window.from && piece.end <= window.to && piece.end_known();
-            if !ended || !piece.is_ready() {
+            if !piece.is_ready() || !piece.ended_within(window) || !piece.end_known() {
                 continue;
             }
             let (ns, pushed_off) = (piece.end - piece.start, piece.kind == Kind::Preempted);
@@ -65,6 +64,7 @@ impl Model {
             wakes: self.wakes(utid, window),
             blocked: self.blocked_functions(utid, window),
             worst: worst.iter().map(|p| self.wait_of(utid, p)).collect(),
+            gaps: self.gaps(window),
         })
     }
 
@@ -89,6 +89,7 @@ impl Model {
             irq_ns: kept.cells.irq_recorded().then_some(u64::from(sum.irq_ns)),
             ready_avg: if covered > 0 { sum.ready_ns as f64 / covered as f64 } else { 0.0 },
             switches,
+            gaps: self.gaps(window),
         })
     }
 

@@ -5,7 +5,7 @@ use super::super::findings::{self, Thresholds};
 use super::super::fold::{Upid, Utid};
 use super::super::latency::Latencies;
 use super::super::occupancy::NOBODY;
-use super::super::summary::{CpuRow, OccupancyCell, Overview, StateTimes, ThreadRow, Window};
+use super::super::summary::{CpuRow, LatencyStats, OccupancyCell, Overview, StateTimes, ThreadRow, Window};
 use super::Model;
 use super::lists::{Middle, ThreadList};
 use super::piece::{Kind, Piece};
@@ -98,6 +98,26 @@ impl Model {
         within.map(|(utid, _)| self.thread_row(utid, window, &edges, &mut scratch)).collect()
     }
 
+    /// Run-queue latency of several threads together over `window`: exact percentiles of all their waits.
+    pub fn latency_of(&self, utids: &[Utid], window: Window) -> LatencyStats {
+        let mut waits = Latencies::default();
+        // Sampling has the sums of waits, but not where one ends and the next begins.
+        let known = if self.folder.sampled() { &[] } else { utids };
+        for list in known.iter().filter_map(|utid| self.kept.threads.get(*utid as usize)) {
+            let (from, to) = list.range(window);
+            let middle = list.middle(from, to);
+            let (until, resume) = middle.map_or((to, to), |m| (m.from, m.to));
+            let edges = list.pieces.range(from..until).chain(list.pieces.range(resume..to));
+            for piece in edges.filter(|p| p.is_ready() && p.ended_within(window) && p.end_known()) {
+                waits.push(piece.start, piece.end - piece.start);
+            }
+            if let Some(middle) = middle {
+                waits.extend(list.waits(&middle), middle.worst_wait);
+            }
+        }
+        waits.stats()
+    }
+
     pub(super) fn thread_row(&self, utid: Utid, window: Window, edges: &Edges, scratch: &mut Latencies) -> ThreadRow {
         let mut row = self.blank_row(utid, window);
         let mut count = Count { bar: vec![StateTimes::default(); edges.ends.len()], ..Count::default() };
@@ -148,7 +168,7 @@ impl Model {
         count.any = true;
         row.times.add(state, window.overlap(piece.start, end));
         edges.add(&mut count.bar, &mut count.cell, piece.start, end, state);
-        let ended = !piece.is_open() && piece.end > window.from && piece.end <= window.to;
+        let ended = piece.ended_within(window);
         match piece.kind {
             Kind::Running => {
                 if ended && let Some(voluntary) = piece.left_voluntarily() {

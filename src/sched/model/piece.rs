@@ -3,6 +3,7 @@
 use super::super::event::ThreadNow;
 use super::super::fold::{Interval, Utid};
 use super::super::state::TaskState;
+use super::super::summary::Window;
 use crate::names::NameId;
 
 pub(super) const NONE: u32 = u32::MAX;
@@ -92,6 +93,11 @@ impl Piece {
 
     pub fn is_open(&self) -> bool {
         self.end == OPEN
+    }
+
+    /// It ended after the window's begin and not after its end: what rows count of what came to an end.
+    pub fn ended_within(&self, window: Window) -> bool {
+        !self.is_open() && self.end > window.from && self.end <= window.to
     }
 
     pub fn end_known(&self) -> bool {

@@ -81,6 +81,22 @@ fn a_thread_row_adds_up() {
 }
 
 #[test]
+fn threads_together_have_the_percentiles_of_all_their_waits() {
+    let model = told(&story());
+    let (seven, eight) = (utid(&model, 7), utid(&model, 8));
+    // 7 waited 10, 300 and 50 ms, 8 waited 50 ms.
+    let l = model.latency_of(&[seven, eight], ms(0, 1000));
+    assert_eq!((l.count, l.p50, l.p99, l.max), (4, 50 * MS, 300 * MS, 300 * MS));
+    assert_eq!((l.total, l.max_at), (410 * MS, 300 * MS));
+    for window in [ms(0, 1000), ms(0, 600), ms(310, 590), ms(240, 960)] {
+        for row in model.thread_rows(window, 0) {
+            assert_eq!(model.latency_of(&[row.utid], window), row.latency, "{window:?} {}", row.tid);
+        }
+    }
+    assert_eq!(model.latency_of(&[], ms(0, 1000)).count, 0);
+}
+
+#[test]
 fn case_39_own_threads_are_told_apart_and_left_out_of_findings() {
     let model = told(&story());
     let rows = model.thread_rows(ms(0, 1000), 0);

@@ -5,6 +5,7 @@ use crate::sched::event::ThreadNow;
 use crate::sched::state::TaskState;
 use crate::sched::summary::ThreadRow;
 use crate::tui::labels::Labels;
+use crate::tui::pen;
 use crate::tui::theme::Tone;
 use crate::units::show;
 use std::cmp::Ordering;
@@ -163,8 +164,8 @@ fn percent(share: Option<f64>) -> String {
     share.map_or_else(|| show::UNKNOWN.into(), |s| format!("{:.1}", (s * 100.0).clamp(0.0, 99_999.0)))
 }
 
-/// What stands in a cell, and its tone. (`States` is drawn, not written.)
-pub fn cell(column: Column, row: &ThreadRow, labels: &Labels, seconds: f64) -> (String, Tone) {
+/// What stands in a cell of `width` columns, and its tone. (`States` is drawn, not written.)
+pub fn cell(column: Column, row: &ThreadRow, labels: &Labels, seconds: f64, width: u16) -> (String, Tone) {
     let unknown = || (show::UNKNOWN.to_string(), Tone::Unknown);
     let latency = |ns: u64| if row.latency.count == 0 { unknown() } else { (show::span(ns), Tone::Text) };
     let name = |id: NameId| (labels.text(id).to_string(), Tone::Text);
@@ -199,7 +200,12 @@ pub fn cell(column: Column, row: &ThreadRow, labels: &Labels, seconds: f64) -> (
         }
         Column::Migrations => (brief(row.migrations as f64), Tone::Text),
         Column::Instead => match row.ran_instead {
-            Some((utid, part)) => (format!("{} {}", labels.thread(utid), show::percent_whole(part)), Tone::Text),
+            Some((utid, part)) => {
+                // Where both do not fit the name is cut: the share is what one compares.
+                let part = show::percent_whole(part);
+                let name = pen::cut(&labels.thread(utid), width.saturating_sub(pen::width(&part) + 1));
+                (format!("{name} {part}"), Tone::Text)
+            }
             None => unknown(),
         },
         Column::Cpu => row.cpu.map_or_else(unknown, |cpu| (cpu.to_string(), Tone::Text)),
@@ -285,7 +291,6 @@ pub fn compare(a: &SortKey, b: &SortKey) -> Ordering {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tui::pen;
 
     #[test]
     fn the_table_stands_in_the_order_of_the_variants() {

@@ -7,6 +7,7 @@ use crate::time::Digits;
 use crate::tui::pen::Pen;
 use crate::tui::state::{Screen, State};
 use crate::tui::theme::Tone;
+use crate::tui::widgets::lanes::Share as Depth;
 use crate::tui::widgets::{header, lanes};
 use crate::units::show;
 
@@ -51,16 +52,18 @@ fn draw_lanes(state: &State, data: &CpuDetail, pen: &mut Pen<'_>) {
     let w = pen.w();
     let room = w.saturating_sub(11);
     let cells = &data.row.cells;
-    let gaps = vec![false; cells.len()];
+    let gaps = lanes::gap_cells(data.window.unwrap_or_else(|| state.window()), &data.gaps, cells.len());
     pen.say(1, 1, 9, "busy", Tone::Dim);
     lanes::draw(&mut pen.part(10, 1, room, 1), 0, 0, room, cells, &gaps, &state.labels);
     let most = cells.iter().map(|c| c.ready_max).max().unwrap_or(0);
     pen.say(1, 2, 9, "ready", Tone::Dim);
-    let shown = &cells[cells.len().saturating_sub(usize::from(room))..];
+    let first = cells.len().saturating_sub(usize::from(room));
+    let shown = &cells[first..];
     let offset = 10 + room.saturating_sub(u16::try_from(shown.len()).unwrap_or(room));
-    let depth = shown.iter().map(|c| {
-        let known = c.busy.map(|_| f32::from(c.ready_max) / f32::from(most.max(1)));
-        (known, c.loss)
+    let depth = shown.iter().zip(&gaps[first..]).map(|(c, gap)| match c.busy {
+        _ if c.loss || *gap => Depth::Lost,
+        None => Depth::Unknown,
+        Some(_) => Depth::Of(f32::from(c.ready_max) / f32::from(most.max(1))),
     });
     lanes::draw_share(&mut pen.part(0, 2, w, 1), offset, 0, depth, Tone::Ready);
     let text = match data.irq_ns {

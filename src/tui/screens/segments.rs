@@ -5,6 +5,7 @@ use crate::tui::answers::{SegmentRow, StoreView};
 use crate::tui::pen::Pen;
 use crate::tui::state::State;
 use crate::tui::theme::Tone;
+use crate::tui::widgets::lanes::Share;
 use crate::tui::widgets::{gantt, header, lanes};
 use crate::units::show;
 
@@ -70,7 +71,10 @@ fn draw_rule(data: &StoreView, pen: &mut Pen<'_>) {
     let range = show::span_words(data.to_real.saturating_sub(data.from_real));
     let all = show::span_words(data.all_real.1.saturating_sub(data.all_real.0));
     let range = if range == all { range } else { format!("{range} of {all}") };
-    let n = format!("{} segments", show::grouped(data.segments.len() as u64));
+    let n = match data.segments.len() as u64 {
+        1 => "1 segment".to_string(),
+        n => format!("{} segments", show::grouped(n)),
+    };
     let lossy = data.segments.iter().filter(|s| s.lost.is_some()).count();
     let loss = if lossy == 0 { "no loss".to_string() } else { format!("loss in {}", show::grouped(lossy as u64)) };
     let gaps = match data.gaps {
@@ -113,7 +117,13 @@ fn draw_graphs(state: &State, data: &StoreView, pen: &mut Pen<'_>) {
                 2 => c.blocked.map(|v| scale(v, blocked_most)),
                 _ => c.busy.map(|_| c.worst.map_or(0.0, log)),
             };
-            (if c.pending && value.is_none() { Some(f32::NAN) } else { value }, c.loss && i == 0)
+            match value {
+                _ if c.outside => Share::Nothing,
+                _ if c.loss && i == 0 => Share::Lost,
+                Some(v) => Share::Of(v),
+                None if c.pending => Share::Unknown,
+                None => Share::Lost,
+            }
         });
         lanes::draw_share(pen, LABEL, y, values, *tone);
         let x = LABEL + u16::try_from(data.columns.len()).unwrap_or(0) + 1;
@@ -129,12 +139,11 @@ fn draw_graphs(state: &State, data: &StoreView, pen: &mut Pen<'_>) {
             pen.cell(x, 4, '▌', style);
         }
     }
-    draw_axis(state, data, pen);
     let cursor = LABEL.saturating_add(u16::try_from(state.segments.column).unwrap_or(u16::MAX));
+    draw_axis(state, data, cursor, pen);
     for y in 0..5 {
         pen.tint(cursor, y, 1, Tone::Selected);
     }
-    pen.say(cursor, 5, 1, "▲", Tone::Strong);
     if let Some(start) = state.segments.range_start {
         let span = data.to_real.saturating_sub(data.from_real).max(1);
         let at = u128::from(start.saturating_sub(data.from_real)) * data.columns.len() as u128 / u128::from(span);
@@ -143,7 +152,8 @@ fn draw_graphs(state: &State, data: &StoreView, pen: &mut Pen<'_>) {
     }
 }
 
-fn draw_axis(state: &State, data: &StoreView, pen: &mut Pen<'_>) {
+/// Times below the graphs; that of the cursor stands beside its mark, and those in its way are left out.
+fn draw_axis(state: &State, data: &StoreView, cursor: u16, pen: &mut Pen<'_>) {
     let w = pen.w();
     let n = u16::try_from(data.columns.len()).unwrap_or(u16::MAX);
     let window = crate::sched::summary::Window { from: data.from_real, to: data.to_real };
@@ -152,12 +162,21 @@ fn draw_axis(state: &State, data: &StoreView, pen: &mut Pen<'_>) {
     let offset = u64::try_from(minutes.rem_euclid(24 * 60)).unwrap_or(0) * 60_000_000_000;
     let (ticks, step) = gantt::ticks(window, n, 9, offset);
     let digits = if step >= 60_000_000_000 { Digits::Minutes } else { Digits::Seconds };
+    let at = window.cell(state.segments.column.min(usize::from(n.saturating_sub(1))), usize::from(n.max(1))).from;
+    let own = time::clock(at, &state.zone, digits);
+    let wide = u16::try_from(own.len()).unwrap_or(w);
+    // Behind the mark, or before it where there is no room behind.
+    let own_x = if cursor + 2 + wide <= w { cursor + 1 } else { cursor.saturating_sub(wide) };
+    let taken = cursor.min(own_x)..(own_x + wide).max(cursor + 1);
     for (column, at) in ticks {
         let x = LABEL + column;
-        if x + 8 < w {
+        let clear = x + wide < taken.start || x > taken.end;
+        if x + wide < w && clear {
             pen.say(x, 5, w.saturating_sub(x), &time::clock(at, &state.zone, digits), Tone::Dim);
         }
     }
+    pen.say(cursor, 5, 1, "▲", Tone::Strong);
+    pen.say(own_x, 5, wide, &own, Tone::Strong);
 }
 
 fn draw_list(state: &State, data: &StoreView, pen: &mut Pen<'_>) {
@@ -194,9 +213,10 @@ fn draw_segment(state: &State, segment: &SegmentRow, pen: &mut Pen<'_>, y: u16) 
     let at = time::clock(segment.from_real, &state.zone, Digits::Seconds);
     let text = format!(
         "{at:>10} {:>6} {:>8} {:>9} {busy:>6} {ready:>6} {worst:>7}  ",
-        show::span(segment.length),
+        // What grows has no footer yet that would count its events.
+        if segment.growing && segment.length < 1_000_000_000 { unknown() } else { show::span(segment.length) },
         show::bytes(segment.bytes),
-        show::count(segment.events),
+        if segment.growing { unknown() } else { show::count(segment.events) },
     );
     let mut x = pen.say(0, y, w, &text, Tone::Text);
     if let Some((_, who)) = &segment.worst {

@@ -59,7 +59,13 @@ fn draw_snapshot(state: &State, snapshot: &SnapshotRow, pen: &mut Pen<'_>, y: u1
     let at = time::local(snapshot.taken_real, &state.zone, Digits::Seconds);
     let length = format!("{:>7} {:>8}  ", show::span_words(snapshot.length), show::bytes(snapshot.bytes));
     let label = if snapshot.label.is_empty() { String::new() } else { format!("“{}” ", snapshot.label) };
-    let holes = if snapshot.holes { "with loss or gaps  " } else { "" };
+    let holes = match (snapshot.loss, snapshot.gaps) {
+        (true, true) => "with loss and gaps  ",
+        (true, false) => "with loss  ",
+        (false, true) => "with gaps  ",
+        (false, false) => "",
+    };
+    let shorter = if snapshot.shorter.is_empty() { String::new() } else { format!("({})  ", snapshot.shorter) };
     let reason = format!("{}  ", snapshot.reason);
     pen.pieces(
         1,
@@ -72,6 +78,7 @@ fn draw_snapshot(state: &State, snapshot: &SnapshotRow, pen: &mut Pen<'_>, y: u1
             (&length, Tone::Text),
             (&label, Tone::Strong),
             (&reason, Tone::Text),
+            (&shorter, Tone::Dim),
             (holes, Tone::Loss),
             (&snapshot.path, Tone::Dim),
         ],

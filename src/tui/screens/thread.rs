@@ -2,19 +2,21 @@
 
 use super::columns;
 use crate::sched::event::ThreadNow;
-use crate::sched::summary::{Share, ThreadDetail, Wait};
+use crate::sched::summary::{LatencyStats, Share, ThreadDetail, Wait};
 use crate::time::Digits;
 use crate::tui::labels::Labels;
 use crate::tui::pen::Pen;
 use crate::tui::state::{Screen, State};
 use crate::tui::theme::Tone;
 use crate::tui::widgets::states::{self, KINDS, Kind};
-use crate::tui::widgets::{header, histogram};
+use crate::tui::widgets::{header, histogram, lanes};
 use crate::units::show;
 
 /// Where everything is.
 struct Plan {
     header: u16,
+    /// Lines of the states over time.
+    states: u16,
     /// Lines of the histogram and the lists beside it.
     middle: u16,
     /// Lines of blocked functions, rule included; 0 when there are none.
@@ -26,8 +28,13 @@ struct Plan {
 fn plan(state: &State) -> Plan {
     let (_, h) = state.size;
     let header = header::height(state).min(h);
-    // Rule, states, shares, switches; rule of the middle; rule of the waits; hints.
-    let left = h.saturating_sub(header + 4 + 1 + 1 + 1);
+    let states = match h {
+        0..=19 => 1,
+        20..=29 => 2,
+        _ => 4,
+    };
+    // Rule, shares, switches; rule of the middle; rule of the waits; hints.
+    let left = h.saturating_sub(header + states + 3 + 1 + 1 + 1);
     let functions = state.thread.data.as_ref().map_or(0, |d| d.blocked.len());
     let blocked = if functions > 0 && left >= 10 { u16::try_from(functions.min(3)).unwrap_or(0) + 1 } else { 0 };
     let left = left.saturating_sub(blocked);
@@ -37,7 +44,7 @@ fn plan(state: &State) -> Plan {
         classes.max(d.ran_instead.len()).max(d.woken_by.len()).max(d.wakes.len())
     });
     let middle = (left * 2 / 5).max(left.min(3)).min(u16::try_from(wanted.max(3)).unwrap_or(u16::MAX));
-    Plan { header, middle, blocked, waits: left.saturating_sub(middle) }
+    Plan { header, states, middle, blocked, waits: left.saturating_sub(middle) }
 }
 
 /// Rows of the list of waits.
@@ -58,8 +65,8 @@ pub fn draw(state: &State, pen: &mut Pen<'_>) {
         return;
     };
     draw_title(state, data, &mut pen);
-    draw_states(state, data, &mut pen);
-    let y = 4;
+    draw_states(state, data, plan.states, &mut pen);
+    let y = plan.states + 3;
     draw_middle(state, data, &mut pen.part(0, y, w, plan.middle + 1));
     let y = y + plan.middle + 1;
     if plan.blocked > 0 {
@@ -84,11 +91,19 @@ fn draw_title(state: &State, data: &ThreadDetail, pen: &mut Pen<'_>) {
     pen.rule(0, &[&name, &span, &prio, &cpu, &cgroup]);
 }
 
-fn draw_states(state: &State, data: &ThreadDetail, pen: &mut Pen<'_>) {
+fn draw_states(state: &State, data: &ThreadDetail, rows: u16, pen: &mut Pen<'_>) {
     let row = &data.row;
     let w = pen.w();
     pen.say(1, 1, 9, "states", Tone::Dim);
-    states::draw_over_time(&mut pen.part(10, 1, w.saturating_sub(11), 1), 0, 0, &row.bar);
+    states::draw_over_time(&mut pen.part(10, 1, w.saturating_sub(11), rows), &row.bar);
+    let window = state.thread.window.unwrap_or_else(|| state.window());
+    let gaps = lanes::gap_cells(window, &data.gaps, row.bar.len());
+    for (i, _) in gaps.iter().enumerate().filter(|(_, gap)| **gap) {
+        let x = 10u16.saturating_add(u16::try_from(i).unwrap_or(u16::MAX));
+        let style = pen.theme.style(Tone::Loss);
+        (1..=rows).for_each(|y| pen.fill(x, y, u16::from(x + 1 < w), '╱', style));
+    }
+    let y = rows + 1;
     let mut x = 1;
     for kind in KINDS {
         let part = kind.part(&row.times);
@@ -100,7 +115,7 @@ fn draw_states(state: &State, data: &ThreadDetail, pen: &mut Pen<'_>) {
         let text = share.map_or(show::UNKNOWN.to_string(), |s| format!("{:.1} %", s * 100.0));
         x += pen.pieces(
             x,
-            2,
+            y,
             w.saturating_sub(x),
             &[
                 (&glyph.to_string(), kind.tone()),
@@ -112,24 +127,31 @@ fn draw_states(state: &State, data: &ThreadDetail, pen: &mut Pen<'_>) {
             ],
         );
     }
-    let seconds = state.thread.window.unwrap_or_else(|| state.window()).len() as f64 / 1e9;
+    let seconds = window.len() as f64 / 1e9;
     let rate = |n: u64| columns::brief(n as f64 / seconds.max(1e-9));
     let text = if row.sampled {
         "switches and waits are not known: the data was sampled".to_string()
     } else {
         format!(
-            "{} switches/s: {} of its own accord, {} pushed off · {} migrations · {} waits, p50 {}, p99 {}, longest {}",
+            "{} switches/s: {} of its own accord, {} pushed off · {} migrations · {} waits{}",
             rate(row.voluntary + row.involuntary),
             rate(row.voluntary),
             rate(row.involuntary),
             show::grouped(row.migrations),
             show::grouped(row.latency.count),
-            show::span(row.latency.p50),
-            show::span(row.latency.p99),
-            show::span(row.latency.max),
+            percentiles(&row.latency),
         )
     };
-    pen.say(1, 3, w.saturating_sub(1), &text, Tone::Text);
+    pen.say(1, y + 1, w.saturating_sub(1), &text, Tone::Text);
+}
+
+/// `, p50 …, p99 …, longest …`; nothing where there was no wait.
+fn percentiles(waits: &LatencyStats) -> String {
+    if waits.count == 0 {
+        return String::new();
+    }
+    let [p50, p99, max] = [waits.p50, waits.p99, waits.max].map(show::span);
+    format!(", p50 {p50}, p99 {p99}, longest {max}")
 }
 
 /// Histogram, who ran instead, who woke it, whom it wakes: as many as fit beside one another.
@@ -143,7 +165,7 @@ fn draw_middle(state: &State, data: &ThreadDetail, pen: &mut Pen<'_>) {
         50.. => 1,
         _ => 0,
     };
-    let list_w = (w * 3 / 5).checked_div(n).unwrap_or(0).min(40);
+    let list_w = (w * 2 / 3).checked_div(n).unwrap_or(0).min(40);
     let histogram_w = w.saturating_sub(list_w * n);
     {
         let mut area = pen.part(0, 0, histogram_w, h);
@@ -170,11 +192,7 @@ pub fn draw_shares(pen: &mut Pen<'_>, title: &str, list: &[Share], labels: &Labe
         let name = match share.utid {
             None => "interrupt, timer".to_string(),
             Some(0) => "idle".to_string(),
-            Some(utid) => {
-                let full = labels.with_tid(utid);
-                // Without room for both the name says more than the number.
-                if crate::tui::pen::width(&full) <= w.saturating_sub(9) { full } else { labels.thread(utid) }
-            }
+            Some(utid) => labels.with_tid_in(utid, w.saturating_sub(9)),
         };
         let style = match share.utid {
             None | Some(0) => pen.theme.style(Tone::Dim),

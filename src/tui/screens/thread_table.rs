@@ -28,7 +28,7 @@ pub fn draw(state: &State, pen: &mut Pen<'_>) {
                 states::draw_stacked(pen, x, y, width, &row.times);
                 continue;
             }
-            let (text, tone) = columns::cell(column, row, &state.labels, seconds);
+            let (text, tone) = columns::cell(column, row, &state.labels, seconds, width);
             let mut style = pen.theme.style(tone);
             if column == Column::Name {
                 style = name_style(row, state, pen);

@@ -31,9 +31,10 @@ fn plan(state: &State) -> Plan {
     let header = header::height(state).min(h);
     let label = match w {
         0..=39 => 8,
-        40..=99 => 15,
-        100..=159 => 20,
-        _ => 26,
+        40..=79 => 15,
+        80..=99 => 21,
+        100..=159 => 24,
+        _ => 30,
     };
     let body = h.saturating_sub(header + 1 + 1);
     let wanted = if state.timeline.show_chain || state.timeline.show_events { body / 2 } else { 6 };
@@ -129,9 +130,10 @@ fn tick_text(state: &State, at: u64, digits: Digits) -> String {
 fn draw_track(state: &State, data: &TimelineView, plan: &Plan, pen: &mut Pen<'_>, track: &Track, selected: bool) {
     let (name, style) = match track.id {
         TrackId::Cpu(cpu) => (format!("CPU {cpu}"), pen.theme.style(Tone::Strong)),
-        TrackId::Thread(utid) => {
-            (track_name(state, utid, plan.label.saturating_sub(1)), pen.theme.process(state.labels.process_of(utid)))
-        }
+        TrackId::Thread(utid) => (
+            state.labels.with_tid_in(utid, plan.label.saturating_sub(1)),
+            pen.theme.process(state.labels.process_of(utid)),
+        ),
         TrackId::Marks(utid) => (format!("marks of {}", state.labels.thread(utid)), pen.theme.style(Tone::Mark)),
     };
     pen.text(1, 0, plan.label.saturating_sub(1), &name, style);
@@ -162,12 +164,6 @@ fn draw_track(state: &State, data: &TimelineView, plan: &Plan, pen: &mut Pen<'_>
             gantt::hatch(pen, x, 0, plan.columns, window, *loss);
         }
     }
-}
-
-/// `name [tid]`, or the name alone where both do not fit.
-fn track_name(state: &State, utid: crate::sched::fold::Utid, room: u16) -> String {
-    let full = state.labels.with_tid(utid);
-    if crate::tui::pen::width(&full) <= room { full } else { state.labels.thread(utid) }
 }
 
 fn draw_marks(data: &TimelineView, plan: &Plan, pen: &mut Pen<'_>, window: Window) {

@@ -1,9 +1,10 @@
 //! Selections, scrolling, sorting and filtering of lists; clicks and the wheel.
 
 use super::{ask_pick, go, scroll};
-use crate::sched::summary::TrackId;
+use crate::sched::summary::{ThreadRow, TrackId};
 use crate::tui::answers::Ask;
 use crate::tui::fuzzy;
+use crate::tui::labels::Labels;
 use crate::tui::screens::columns::{self, COLUMNS, Column};
 use crate::tui::screens::{overview, segments, timeline};
 use crate::tui::state::{Effect, Pane, Popup, Screen, State};
@@ -13,24 +14,24 @@ pub fn resort(state: &mut State) {
     let State { overview: view, labels, .. } = state;
     let Some(data) = &view.data else { return };
     let filter = view.filter.trim();
-    let mut keyed: Vec<(columns::SortKey, u32)> = Vec::with_capacity(data.threads.len());
+    let mut keyed: Vec<(fuzzy::Found, columns::SortKey, u32)> = Vec::with_capacity(data.threads.len());
     for (i, row) in data.threads.iter().enumerate() {
         if view.hide_own && row.own || row.utid == 0 {
             continue;
         }
-        if !filter.is_empty() && fuzzy::score(filter, &haystack(row, labels)).is_none() {
-            continue;
+        let found = if filter.is_empty() { Some(fuzzy::Found::Named) } else { found(filter, row, labels) };
+        if let Some(found) = found {
+            keyed.push((found, columns::sort_key(view.sort, row, labels), i as u32));
         }
-        keyed.push((columns::sort_key(view.sort, row, labels), i as u32));
     }
     let descending = view.descending;
-    keyed.sort_by(|(a, i), (b, j)| {
+    keyed.sort_by(|(found, a, i), (other, b, j)| {
         let by_key = columns::compare(a, b);
         let by_key = if descending { by_key.reverse() } else { by_key };
-        // Equal rows keep one order for good, so that the table does not shimmer.
-        by_key.then_with(|| data.threads[*i as usize].tid.cmp(&data.threads[*j as usize].tid))
+        // Those whose name was meant come first. Equal rows keep one order for good, so that the table does not shimmer.
+        other.cmp(found).then(by_key).then_with(|| data.threads[*i as usize].tid.cmp(&data.threads[*j as usize].tid))
     });
-    view.order = keyed.into_iter().map(|(_, i)| i).collect();
+    view.order = keyed.into_iter().map(|(.., i)| i).collect();
     if let Some(utid) = view.selected
         && let Some(row) = view.order.iter().position(|&i| data.threads[i as usize].utid == utid)
     {
@@ -38,16 +39,19 @@ pub fn resort(state: &mut State) {
     }
 }
 
-/// Everything a filter may match, in one text.
-fn haystack(row: &crate::sched::summary::ThreadRow, labels: &crate::tui::labels::Labels) -> String {
-    use std::fmt::Write as _;
-    let mut text = columns::row_name(row, labels);
+/// Whether and how a filter finds a row.
+fn found(filter: &str, row: &ThreadRow, labels: &Labels) -> Option<fuzzy::Found> {
+    let name = columns::row_name(row, labels);
+    let names = [&*name, labels.text(row.process), labels.text(row.name)];
     let (word, _) = columns::state_word(row.now);
-    let _ = write!(text, " {} {word} {}", row.tid, labels.text(row.cgroup));
-    for argument in row.cmdline.iter() {
-        let _ = write!(text, " {}", labels.text(*argument));
+    let tid = row.tid.to_string();
+    let mut others = vec![&*tid, word, labels.text(row.cgroup)];
+    others.extend(row.cmdline.iter().map(|argument| labels.text(*argument)));
+    // The whole name is more than one column: pieces of it are found, letters scattered over it are not.
+    match fuzzy::find_row(filter, &names[1..], &others) {
+        None => fuzzy::find_row(filter, &[], &names[..1]),
+        found => found,
     }
-    text
 }
 
 /// Keeps the overview's selections inside its lists.

@@ -53,16 +53,29 @@ pub fn gap_cells(window: Window, gaps: &[Window], n: usize) -> Vec<bool> {
         .collect()
 }
 
-/// A line of values 0..=1 as eighth blocks in one tone. `None`: not recorded; not a number: recorded, value not known yet.
-pub fn draw_share(pen: &mut Pen<'_>, x: u16, y: u16, values: impl Iterator<Item = (Option<f32>, bool)>, tone: Tone) {
-    for (i, (value, loss)) in values.enumerate() {
+/// One cell of a line of values.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Share {
+    /// 0..=1 of the line's greatest.
+    Of(f32),
+    /// Recorded, value not known yet.
+    Unknown,
+    /// Lost, or not recorded.
+    Lost,
+    /// There is nothing that could have been recorded.
+    Nothing,
+}
+
+/// A line of values as eighth blocks in one tone.
+pub fn draw_share(pen: &mut Pen<'_>, x: u16, y: u16, values: impl Iterator<Item = Share>, tone: Tone) {
+    for (i, value) in values.enumerate() {
         let Ok(i) = u16::try_from(i) else { return };
         let (glyph, tone) = match value {
-            _ if loss => ('╱', Tone::Loss),
-            None => ('╱', Tone::Loss),
-            Some(v) if v.is_nan() => ('┄', Tone::Unknown),
-            Some(v) if v <= 0.0 => ('▁', Tone::Idle),
-            Some(v) => (eighth(v), tone),
+            Share::Nothing => (' ', Tone::Text),
+            Share::Lost => ('╱', Tone::Loss),
+            Share::Unknown => ('┄', Tone::Unknown),
+            Share::Of(v) if v <= 0.0 => ('▁', Tone::Idle),
+            Share::Of(v) => (eighth(v), tone),
         };
         let style = pen.theme.style(tone);
         pen.cell(x.saturating_add(i), y, glyph, style);

@@ -145,15 +145,28 @@ pub fn draw_stacked(pen: &mut Pen<'_>, x: u16, y: u16, width: u16, times: &State
     }
 }
 
-/// A bar over time: each cell shows what took most of it, and trouble rather than sleep when they are close.
-pub fn draw_over_time(pen: &mut Pen<'_>, x: u16, y: u16, cells: &[StateTimes]) {
-    for (i, times) in cells.iter().enumerate() {
-        let Ok(i) = u16::try_from(i) else { return };
-        let kind = dominant(times);
-        let style = pen.theme.style(kind.tone());
-        let glyph = kind.glyph(pen.theme);
-        pen.cell(x.saturating_add(i), y, glyph, style);
+/// Columns over time, over the whole pen: each shares its lines out among the states, running at the bottom. With one line
+/// a column shows what took most of it.
+pub fn draw_over_time(pen: &mut Pen<'_>, cells: &[StateTimes]) {
+    let rows = pen.h();
+    for (x, times) in cells.iter().enumerate().take(usize::from(pen.w())) {
+        let x = u16::try_from(x).unwrap_or(u16::MAX);
+        for (y, kind) in column(times, rows).into_iter().enumerate() {
+            let y = rows - 1 - u16::try_from(y).unwrap_or(0).min(rows - 1);
+            let style = pen.theme.style(kind.tone());
+            let glyph = kind.glyph(pen.theme);
+            pen.cell(x, y, glyph, style);
+        }
     }
+}
+
+/// The states of a column of `rows` lines, from the bottom.
+fn column(times: &StateTimes, rows: u16) -> Vec<Kind> {
+    if rows <= 1 || times.total() == 0 {
+        return vec![dominant(times); usize::from(rows)];
+    }
+    let shares = KINDS.iter().zip(stacked(times, rows));
+    shares.flat_map(|(kind, n)| std::iter::repeat_n(*kind, usize::from(n))).collect()
 }
 
 /// The state that took most of some time; unknown when nothing is known.
@@ -180,6 +193,18 @@ mod tests {
         let times = StateTimes { running: 412, runnable: 31, preempted: 182, sleeping: 375, ..StateTimes::default() };
         assert_eq!(stacked(&times, 20), [8, 1, 4, 0, 0, 7, 0]);
         assert_eq!(stacked(&StateTimes::default(), 20), [0; 7]);
+    }
+
+    #[test]
+    fn a_column_shows_every_state_that_has_a_line_of_it() {
+        use Kind::*;
+        let half = StateTimes { running: 50, preempted: 50, ..StateTimes::default() };
+        assert_eq!(column(&half, 4), [Running, Running, PushedOff, PushedOff]);
+        assert_eq!(column(&half, 1), [Running], "of equals the first");
+        let little = StateTimes { running: 5, preempted: 90, sleeping: 5, ..StateTimes::default() };
+        assert_eq!(column(&little, 4), [PushedOff; 4]);
+        assert_eq!(column(&StateTimes::default(), 2), [Unknown, Unknown]);
+        assert!(column(&half, 0).is_empty());
     }
 
     #[test]
