@@ -1,13 +1,18 @@
 //! The control socket: small requests to a running recorder, one JSON line in, one JSON line out.
 //!
 //! It carries requests and never data: what was recorded is read from the store. [`Server`] never blocks the thread
-//! that drives it, and a client can neither hold it up nor make it grow: requests are at most [`MAX_LINE`] bytes and
-//! must arrive within [`PATIENCE`], at most [`MAX_CLIENTS`] are served at once. The recorder runs with rights that its
-//! clients lack, so no request names a file to write: a caller who wants a snapshot elsewhere copies it himself.
+//! that drives it, and a client can neither hold it up, make it grow nor lock others out: requests are at most
+//! [`MAX_LINE`] bytes and must arrive within [`PATIENCE`], at most [`MAX_CLIENTS`] are served at once, and whoever comes
+//! when all places are taken gets that of the one who has been silent for longest. The recorder runs with rights that
+//! its clients lack, so no request names a file to write: a caller who wants a snapshot elsewhere copies it himself.
+
+mod ask;
+
+pub use ask::{AskError, ask};
 
 use std::fs;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -21,10 +26,14 @@ use super::status::Status;
 
 /// Longest request, bytes, line end included.
 pub const MAX_LINE: usize = 8 << 10;
-/// Longest reply a client accepts, bytes.
-const MAX_REPLY: u64 = 4 << 20;
-/// Most clients served at once; further ones wait in the socket's own queue.
+/// Most clients served at once. One more takes the place of the one who has been silent for longest; only while all of
+/// them wait for an answer do further ones wait in the socket's own queue.
 pub const MAX_CLIENTS: usize = 64;
+/// Most clients let in at one turn: a flood of them must not keep the recorder from its other work.
+const MAX_ACCEPTS: usize = 4 * MAX_CLIENTS;
+/// Connections that wait to be let in, far above what can be silent at once: while the queue is full, nobody can connect.
+/// The kernel cuts it to `net.core.somaxconn` (4096 since 5.4).
+const QUEUE: i32 = 1024;
 /// How long a client may take to send its request, and to take the reply.
 pub const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -134,14 +143,13 @@ impl Server {
             nix::unistd::chown(path, None, Some(group.ok_or_else(unknown)?.gid))?;
         }
         fs::set_permissions(path, fs::Permissions::from_mode(access.mode))?;
-        socket::listen(&fd, Backlog::new(MAX_CLIENTS as i32)?)?;
+        socket::listen(&fd, Backlog::new(QUEUE)?)?;
         Ok(Server { listener: UnixListener::from(fd), path: path.to_owned(), clients: Vec::new(), next_id: 0 })
     }
 
     /// Descriptors to poll: all for reading, those with `true` for writing.
     pub fn fds(&self) -> impl Iterator<Item = (BorrowedFd<'_>, bool)> {
-        let full = self.clients.len() >= MAX_CLIENTS;
-        let listener = (!full).then(|| (self.listener.as_fd(), false));
+        let listener = self.has_place().then(|| (self.listener.as_fd(), false));
         let clients = self.clients.iter().filter(|c| c.state != State::Waiting);
         listener.into_iter().chain(clients.map(|c| (c.stream.as_fd(), c.state == State::Writing)))
     }
@@ -154,7 +162,6 @@ impl Server {
 
     /// Accepts, reads and writes what is possible without waiting; gives back the requests that are complete.
     pub fn turn(&mut self, now: Instant) -> Vec<(ClientId, Request)> {
-        self.accept(now);
         let mut requests = Vec::new();
         for client in &mut self.clients {
             match client.state {
@@ -167,6 +174,8 @@ impl Server {
             }
         }
         self.clients.retain(|c| c.state != State::Done);
+        // Last, so that a request which has arrived is read before its client could lose its place.
+        self.accept(now, &mut requests);
         requests
     }
 
@@ -187,8 +196,23 @@ impl Server {
         }
     }
 
-    fn accept(&mut self, now: Instant) {
-        while self.clients.len() < MAX_CLIENTS {
+    /// A place is free, or one of those who have it can lose it.
+    fn has_place(&self) -> bool {
+        self.clients.len() < MAX_CLIENTS || self.silent().is_some()
+    }
+
+    /// The client who has been silent for longest: it does not send its request, or does not take its answer. Clients
+    /// stand in the order they came.
+    fn silent(&self) -> Option<usize> {
+        let first = |state| self.clients.iter().position(|c| c.state == state);
+        first(State::Reading).or_else(|| first(State::Writing))
+    }
+
+    fn accept(&mut self, now: Instant, requests: &mut Vec<(ClientId, Request)>) {
+        for _ in 0..MAX_ACCEPTS {
+            if !self.has_place() {
+                return;
+            }
             // Any error (nobody there, client gone, no descriptors left) is met again at the next turn if it lasts.
             let Ok((stream, _)) = self.listener.accept() else { return };
             if stream.set_nonblocking(true).is_err() {
@@ -196,8 +220,17 @@ impl Server {
             }
             let id = ClientId(self.next_id);
             self.next_id += 1;
-            let deadline = now + PATIENCE;
-            self.clients.push(Client { id, stream, buffer: Vec::new(), state: State::Reading, deadline });
+            let mut client = Client { id, stream, buffer: Vec::new(), state: State::Reading, deadline: now + PATIENCE };
+            requests.extend(client.read(now).map(|r| (id, r)));
+            if client.state == State::Done {
+                continue;
+            }
+            if self.clients.len() >= MAX_CLIENTS
+                && let Some(silent) = self.silent()
+            {
+                self.clients.remove(silent);
+            }
+            self.clients.push(client);
         }
     }
 }
@@ -280,59 +313,6 @@ impl Client {
         }
         self.state = State::Done;
     }
-}
-
-/// Why a recorder could not be asked.
-#[derive(Debug, thiserror::Error)]
-pub enum AskError {
-    /// There is none.
-    #[error("no recorder runs on {} (start one: dashcam record)", .0.display())]
-    NotRunning(PathBuf),
-    /// There is one, but not for this user.
-    #[error("the recorder's socket {} is not open to this user (use sudo)", .0.display())]
-    Denied(PathBuf),
-    /// It did not answer.
-    #[error("the recorder at {} did not answer: {why}", .path.display())]
-    NoAnswer {
-        /// The socket.
-        path: PathBuf,
-        /// Why.
-        why: io::Error,
-    },
-    /// It answered that it could not.
-    #[error("{0}")]
-    Refused(String),
-}
-
-/// Sends one request to the recorder behind the socket at `path` and waits for its reply, at most `patience`.
-pub fn ask(path: &Path, request: &Request, patience: Duration) -> Result<Reply, AskError> {
-    let no_answer = |why: io::Error| AskError::NoAnswer { path: path.to_owned(), why };
-    let mut stream = connect(path).map_err(|e| match e.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => AskError::NotRunning(path.to_owned()),
-        io::ErrorKind::PermissionDenied => AskError::Denied(path.to_owned()),
-        _ => no_answer(e),
-    })?;
-    stream
-        .set_read_timeout(Some(patience))
-        .and_then(|()| stream.set_write_timeout(Some(PATIENCE)))
-        .map_err(no_answer)?;
-    let mut line = serde_json::to_vec(request).map_err(|e| no_answer(e.into()))?;
-    line.push(b'\n');
-    stream.write_all(&line).map_err(no_answer)?;
-    let mut answer = Vec::new();
-    stream.take(MAX_REPLY).read_to_end(&mut answer).map_err(no_answer)?;
-    match serde_json::from_slice(&answer).map_err(|e| no_answer(e.into()))? {
-        Reply::Error { error } => Err(AskError::Refused(error)),
-        reply => Ok(reply),
-    }
-}
-
-fn connect(path: &Path) -> io::Result<UnixStream> {
-    let (address, _dir) = socket_address(path)?;
-    let fd = socket::socket(AddressFamily::Unix, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
-    socket::connect(fd.as_raw_fd(), &address)?;
-    // SAFETY: the descriptor is a connected stream socket that nobody else owns.
-    Ok(unsafe { UnixStream::from_raw_fd(fd.into_raw_fd()) })
 }
 
 /// An address for `path` however long it is: sun_path holds 108 bytes, so a long one goes through the directory's
@@ -448,17 +428,63 @@ mod tests {
     }
 
     #[test]
-    fn more_clients_than_places_wait_their_turn() {
+    fn two_hundred_silent_clients_keep_nobody_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s");
+        let server = Server::bind(&path, &Access::default()).unwrap();
+        let thread = serve(server, 1, Reply::Done {});
+        // More than there are places for, and none of them ever says a word.
+        let silent: Vec<_> = (0..200).map(|_| UnixStream::connect(&path).unwrap()).collect();
+        let long = Duration::from_secs(60);
+        assert_eq!(ask(&path, &Request::Rotate {}, long).unwrap(), Reply::Done {});
+        assert_eq!(thread.join().unwrap(), [Request::Rotate {}]);
+        drop(silent);
+    }
+
+    #[test]
+    fn the_one_silent_for_longest_makes_place_and_never_one_who_asked() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("s");
         let mut server = Server::bind(&path, &Access::default()).unwrap();
         let now = Instant::now();
-        let held: Vec<_> = (0..MAX_CLIENTS).map(|_| UnixStream::connect(&path).unwrap()).collect();
-        server.turn(now);
+        let connect = || UnixStream::connect(&path).unwrap();
+        let mut asked = connect();
+        asked.write_all(b"{\"do\":\"status\"}\n").unwrap();
+        let mut first_silent = connect();
+        let silent: Vec<_> = (2..MAX_CLIENTS).map(|_| connect()).collect();
+        let requests = server.turn(now);
+        assert_eq!(requests.iter().map(|r| &r.1).collect::<Vec<_>>(), [&Request::Status {}]);
+        assert_eq!((server.clients.len(), server.fds().count()), (MAX_CLIENTS, MAX_CLIENTS), "all but the one who waits");
+        let mut late = connect();
+        late.write_all(b"{\"do\":\"rotate\"}\n").unwrap();
+        assert_eq!(server.turn(now).iter().map(|r| &r.1).collect::<Vec<_>>(), [&Request::Rotate {}]);
         assert_eq!(server.clients.len(), MAX_CLIENTS);
-        assert!(server.fds().count() == MAX_CLIENTS, "the listener is not polled while full");
-        drop(held);
+        assert_eq!(first_silent.read(&mut [0; 8]).unwrap(), 0, "it was let go");
+        server.answer(requests[0].0, &Reply::Done {}, now);
+        let mut reply = String::new();
+        asked.read_to_string(&mut reply).unwrap();
+        assert_eq!(reply, "{\"reply\":\"done\"}\n", "whoever asked keeps its place");
+        drop(silent);
         server.turn(now);
-        assert_eq!(server.clients.len(), 0);
+        assert_eq!(server.clients.len(), 1, "the late one waits for its answer");
+    }
+
+    #[test]
+    fn while_all_wait_for_an_answer_others_queue() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s");
+        let mut server = Server::bind(&path, &Access::default()).unwrap();
+        let now = Instant::now();
+        let ask = || {
+            let mut stream = UnixStream::connect(&path).unwrap();
+            stream.write_all(b"{\"do\":\"rotate\"}\n").unwrap();
+            stream
+        };
+        let _held: Vec<_> = (0..MAX_CLIENTS + 1).map(|_| ask()).collect();
+        let requests = server.turn(now);
+        assert_eq!(requests.len(), MAX_CLIENTS);
+        assert_eq!(server.fds().count(), 0, "the listener is not polled while nobody can be let in");
+        server.answer(requests[7].0, &Reply::Done {}, now);
+        assert_eq!(server.turn(now).len(), 1);
     }
 }
