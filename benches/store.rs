@@ -88,7 +88,7 @@ fn snapshot(c: &mut Criterion) {
                 let catalog = Catalog::open(&store).unwrap();
                 let (reason, detail, label) = ("key".to_owned(), String::new(), "bench".to_owned());
                 let request = Request { boot: BOOT, window, reason, detail, label, requested_at: window.to };
-                plan(&catalog, None, request).unwrap().write(&store, b"", 3).unwrap()
+                plan(&catalog, None, request).unwrap().prepare(&store, b"", 3).unwrap().publish().unwrap()
             },
             criterion::BatchSize::PerIteration,
         );

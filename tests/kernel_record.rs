@@ -1,10 +1,11 @@
 //! The recorder on the real kernel, through its command line. Needs root; fails, not skips, without tracefs.
 #![allow(clippy::unwrap_used, missing_docs)]
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::io::Read;
 use std::ops::ControlFlow;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc;
@@ -13,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use dashcam::feed;
 use dashcam::recorder::clock::boot_now;
-use dashcam::sched::event::{EventKind, Item, Loss};
-use dashcam::sched::fold::Consumer;
+use dashcam::sched::event::{EventKind, Item, Loss, ThreadNow};
+use dashcam::sched::fold::{Consumer, Folding, Interval, Sink};
 use dashcam::sched::state::TaskState;
 
 const S: u64 = 1_000_000_000;
@@ -122,6 +123,16 @@ impl Running {
         let said = self.stderr();
         assert!(status.success(), "{status}: {said}");
         said
+    }
+}
+
+/// A load that ends with its owner.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 
@@ -467,35 +478,82 @@ fn perf_sees_the_same_switches() {
     assert!((ours - perfs).abs() / perfs < 0.001, "{ours} switches here, {perfs} with perf");
 }
 
+/// Runs of threads on CPUs.
+#[derive(Default)]
+struct Runs(Vec<(u32, u64, u64)>);
+
+impl Sink for Runs {
+    fn interval(&mut self, i: &Interval) {
+        if let (ThreadNow::Running, Some(cpu), Some(end)) = (i.state, i.cpu, i.end) {
+            self.0.push((cpu, i.start, end));
+        }
+    }
+}
+
 #[test]
 fn loss_is_counted_and_shown_everywhere() {
     let bed = Bed::new("loss");
     let config = bed.path().join("config.toml");
-    fs::write(&config, "[capture]\nbuffer_total = \"1 MiB\"\n").unwrap();
+    // A whole hour, so that the loss is in one segment unless an hour ends.
+    fs::write(&config, "[capture]\nbuffer_total = \"1 MiB\"\n[store]\nsegment = \"1 h\"\n").unwrap();
     let recorder = bed.start_with(&["--config", config.to_str().unwrap()]);
-    let mut load =
-        Command::new("perf").args(["bench", "sched", "pipe", "-l", "200000"]).stdout(Stdio::null()).spawn().unwrap();
+    // Two loads, so that more than one CPU loses something where there is more than one.
+    let online = thread::available_parallelism().unwrap().get();
+    let mut loads: Vec<_> = BTreeSet::from([0, online - 1])
+        .into_iter()
+        .map(|cpu| {
+            let pinned =
+                ["-c", &cpu.to_string(), "perf", "bench", "sched", "pipe", "-l", "100000000"].map(str::to_owned);
+            Killed(Command::new("taskset").args(pinned).stdout(Stdio::null()).spawn().unwrap())
+        })
+        .collect();
     thread::sleep(Duration::from_millis(600));
     recorder.signal(nix::sys::signal::Signal::SIGSTOP);
-    thread::sleep(Duration::from_secs(1));
+    thread::sleep(Duration::from_secs(3));
     recorder.signal(nix::sys::signal::Signal::SIGCONT);
-    load.wait().unwrap();
-    thread::sleep(Duration::from_millis(700));
-    let status = bed.status();
-    let lost: u64 = status["lost"].as_array().unwrap().iter().map(|l| l["count"].as_u64().unwrap()).sum();
-    assert!(lost > 1000, "{status}");
+    loads.clear();
+    // Counters of the last cycle are in the status once the events behind them are.
+    let quiet = Instant::now() + Duration::from_secs(30);
+    let counts = |status: &serde_json::Value| -> BTreeMap<u64, u64> {
+        let cpus = status["lost"].as_array().unwrap().iter();
+        cpus.map(|l| (l["cpu"].as_u64().unwrap(), l["count"].as_u64().unwrap())).collect()
+    };
+    let status = loop {
+        let status = bed.status();
+        if counts(&status).values().sum::<u64>() > 1000 {
+            break status;
+        }
+        assert!(Instant::now() < quiet, "no loss is told: {status}");
+        thread::sleep(Duration::from_millis(100));
+    };
     assert!(bed.ok(&["status"]).contains("LOST"));
     recorder.stop();
     let seen = bed.load();
-    let told: u64 = seen.losses.iter().filter_map(|l| l.count).sum();
-    assert!(told >= lost, "{told} in the segment, {lost} in the status before");
+    let mut told: BTreeMap<u64, u64> = BTreeMap::new();
     for loss in &seen.losses {
         assert!(loss.from <= loss.to, "{loss:?}");
+        *told.entry(loss.cpu.into()).or_default() += loss.count.unwrap_or(0);
     }
-    let listed = bed.ok(&["segments", "--json"]);
-    assert!(listed.contains(&told.to_string()), "{told} lost: {listed}");
-    let verified = bed.run(&["verify", "--json"]);
-    assert!(String::from_utf8_lossy(&verified.stdout).contains(&told.to_string()), "{told} lost: {verified:?}");
+    for (cpu, count) in counts(&status) {
+        assert!(told[&cpu] >= count, "CPU {cpu}: {} in the segment, {count} in the status before", told[&cpu]);
+    }
+    // The same sum in every place that tells one.
+    let all: u64 = told.values().sum();
+    let sum = |text: &str, kind: Option<&str>| -> u64 {
+        let lines = text.lines().map(|l| serde_json::from_str::<serde_json::Value>(l).unwrap());
+        let wanted = lines.filter(|l| kind.is_none_or(|k| l["kind"] == k));
+        wanted.map(|l| l["lost"].as_u64().unwrap_or_else(|| panic!("{l}"))).sum()
+    };
+    assert_eq!(sum(&bed.ok(&["segments", "--json"]), Some("segment")), all);
+    assert_eq!(sum(&bed.ok(&["verify", "--json"]), None), all);
+    // Nothing is said to have run through a loss.
+    let mut runs = Folding::new(Runs::default());
+    feed::load(&[bed.path().to_owned()], None, &mut runs, &mut |_| ControlFlow::Continue(())).unwrap();
+    assert!(runs.sink.0.len() > 1000);
+    for loss in seen.losses.iter().filter(|l| l.from < l.to) {
+        let through = runs.sink.0.iter().find(|r| r.0 == loss.cpu && r.1 < loss.from && r.2 > loss.to);
+        assert_eq!(through, None, "through {loss:?}");
+    }
 }
 
 #[test]
@@ -649,14 +707,28 @@ fn signals_ask_and_never_kill() {
     thread::sleep(Duration::from_millis(600));
     recorder.signal(Signal::SIGUSR1);
     recorder.signal(Signal::SIGUSR2);
-    fs::write(&config, "[snapshot]\nlast = \"2s\"\n[store]\nsegment = \"1 h\"\nkeep_bytes = \"1 GiB\"\n").unwrap();
+    // What can take effect at once does, what cannot is named.
+    let changed = "[snapshot]\nlast = \"2s\"\n[store]\nsegment = \"30 m\"\nkeep_bytes = \"1 GiB\"\n\
+        [capture]\nblocked = \"off\"\n[log]\nlevel = \"warn\"\n[control]\nmode = \"0600\"\n";
+    fs::write(&config, changed).unwrap();
     recorder.signal(Signal::SIGHUP);
-    thread::sleep(Duration::from_millis(700));
+    let until = |what: &str, done: &dyn Fn(&serde_json::Value) -> bool| {
+        let end = Instant::now() + Duration::from_secs(30);
+        while !done(&bed.status()) {
+            assert!(Instant::now() < end, "{what}: {}", bed.status());
+            thread::sleep(Duration::from_millis(20));
+        }
+    };
+    until("keep_bytes", &|s| s["kept"]["max_bytes"] == 1u64 << 30);
+    let waiting = "in effect at the next start: log.level, store.segment, capture.blocked";
+    until("what waits", &|s| s["warnings"].as_array().unwrap().iter().any(|w| w.as_str().unwrap().ends_with(waiting)));
+    let mode = fs::metadata(bed.path().join("control.sock")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    until("the snapshot", &|s| s["snapshots"] == 1);
     assert_eq!(bed.snapshots().len(), 1);
-    assert_eq!(bed.status()["kept"]["max_bytes"], 1u64 << 30);
     fs::write(&config, "[snapshot]\nlats = \"2s\"\n").unwrap();
     recorder.signal(Signal::SIGHUP);
-    thread::sleep(Duration::from_millis(300));
+    until("the mistake", &|s| s["warnings"].to_string().contains("lats"));
     assert!(recorder.child.try_wait().unwrap().is_none(), "a mistake in the configuration does not end it");
     bed.ok(&["mark", "step 812"]);
     bed.ok(&["stop"]);
@@ -664,6 +736,7 @@ fn signals_ask_and_never_kill() {
     assert!(recorder.child.wait().unwrap().success());
     let said = recorder.stderr();
     assert!(said.contains("last") && said.contains("lats"), "the mistake is told: {said}");
+    assert!(said.contains(waiting), "{said}");
     let seen = bed.load();
     assert!(seen.marks.iter().any(|m| m == "step 812"), "{:?}", seen.marks);
     let segments = fs::read_dir(bed.path().join("segments")).unwrap().count();

@@ -6,7 +6,9 @@ mod store_support;
 use dashcam::sched::summary::Window;
 use dashcam::store::Store;
 use dashcam::store::catalog::Catalog;
+use dashcam::store::index::{FrameFacts, FrameKind, LossCount};
 use dashcam::store::snapshot::{Request, plan};
+use dashcam::store::writer::SegmentWriter;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -102,6 +104,97 @@ fn verify_passes_a_whole_store_and_names_the_damaged_byte() {
     let out = dashcam(&["verify", "--json", first.to_str().unwrap()], tmp.path());
     let object: serde_json::Value = serde_json::from_str(&text(&out.stdout)).unwrap();
     assert_eq!((&object["whole"], &object["damage"][0]["offset"]), (&false.into(), &at.offset.into()));
+}
+
+/// Exit code and first line of `verify` of one file.
+fn verdict(path: &Path) -> (Option<i32>, String) {
+    let out = dashcam(&["verify", path.to_str().unwrap()], path.parent().unwrap());
+    let said = if out.stdout.is_empty() { &out.stderr } else { &out.stdout };
+    (out.status.code(), text(said).lines().next().unwrap_or_default().to_owned())
+}
+
+#[test]
+fn verify_says_in_a_clear_word_what_is_wrong_with_a_file() {
+    let (tmp, store) = example();
+    let whole = store.segments().unwrap()[0].path.clone();
+    let bytes = fs::read(&whole).unwrap();
+    let frames = dashcam::store::reader::read_footer(&whole).unwrap().unwrap().frames;
+    let good = frames.last().map(|f| f.offset + f.compressed).unwrap();
+    let file = tmp.path().join("x.pftrace.zst");
+    let says = |bytes: &[u8], what: &str| {
+        fs::write(&file, bytes).unwrap();
+        let (code, line) = verdict(&file);
+        assert!(code == Some(1) && line.contains(what), "{code:?} {line}");
+    };
+    says(b"", "NOT whole; damaged at byte 0: the file is empty");
+    says(&bytes[..good as usize], &format!("NOT whole; damaged at byte {good}: the footer is missing"));
+    says(&bytes[..bytes.len() - 1], &format!("damaged at byte {good}: the file ends inside a zstd frame"));
+    says(&bytes[..good as usize - 1], "121 of 122 frames are; damaged at byte");
+    says(b"not a trace at all", "NOT whole, 0 of 1 frames are; damaged at byte 0: no zstd frame starts here");
+    says(&[&bytes[..], &bytes[..]].concat()[..bytes.len() + good as usize], "the footer is missing");
+    let (code, line) = verdict(&whole);
+    assert!(
+        code == Some(0) && line.contains(": whole; 122 frames, ") && line.ends_with("; 1,200 events, no loss"),
+        "{line}"
+    );
+    let (code, line) = verdict(&tmp.path().join("nowhere"));
+    let missing = format!(
+        "dashcam: {}: no such file or directory (another store: --dir DIR)",
+        tmp.path().join("nowhere").display()
+    );
+    assert_eq!((code, line), (Some(1), missing));
+    let (code, line) = verdict(&store.segments_dir());
+    assert!(code == Some(1) && line.contains("is not a dashcam store"), "{line}");
+}
+
+#[test]
+fn verify_counts_anew_and_finds_a_footer_that_lies() {
+    let tmp = tempfile::tempdir().unwrap();
+    let store = Store::create(tmp.path()).unwrap();
+    let plan = Plan { frames: 3, ..Plan::default() };
+    let lies: [(&str, &dyn Fn(&mut FrameFacts)); 6] = [
+        ("the footer says 7 events of one CPU, the frames hold 5", &|f| f.events[1].1 = 7),
+        ("the footer says 0 events of one CPU, the frames hold 5", &|f| f.events[0].1 = 0),
+        ("the footer says 3 lost events, the frames hold 0", &|f| {
+            f.loss.push((0, LossCount { known: 3, unknown: false }))
+        }),
+        ("the footer says 1 losses of unknown size, the frames hold 0", &|f| {
+            f.loss.push((1, LossCount { known: 0, unknown: true }))
+        }),
+        ("ns as the time of the last event, the frames hold 1001450000000", &|f| {
+            f.span = f.span.map(|s| (s.0, s.1 + 1))
+        }),
+        ("ns as the instant up to which all is there, the frames hold 1001500000000", &|f| f.complete_through -= 1),
+    ];
+    for (what, lie) in lies {
+        let mut writer = SegmentWriter::create(&store, plan.real).unwrap();
+        store_support::write(&mut writer, &plan.head(), FrameFacts { kind: FrameKind::Head, ..FrameFacts::default() });
+        for i in 0..3 {
+            let (packets, mut facts) = plan.data(i);
+            if i == 2 {
+                lie(&mut facts);
+            }
+            store_support::write(&mut writer, &packets, facts);
+        }
+        let offset = writer.frames()[3].offset;
+        let done = writer.finish(plan.totals(), plan.summary()).unwrap();
+        let (code, line) = verdict(&done.path);
+        let damage = format!("NOT whole; damaged at byte {offset}: ");
+        assert!(code == Some(1) && line.contains(&damage) && line.contains(what), "{what}: {line}");
+        assert!(line.contains("; 30 events, no loss"), "what is there, not what the footer says: {line}");
+    }
+    // Every frame as told, and yet another sum.
+    let done = plan.record(&store);
+    let mut footer = dashcam::store::reader::read_footer(&done.path).unwrap().unwrap();
+    footer.totals.events += 1;
+    let good = footer.frames.last().map(|f| f.offset + f.compressed).unwrap();
+    let mut bytes = fs::read(&done.path).unwrap();
+    bytes.truncate(good as usize);
+    bytes.extend(dashcam::store::footer::encode(&footer, good));
+    fs::write(&done.path, bytes).unwrap();
+    let (code, line) = verdict(&done.path);
+    assert_eq!(code, Some(1));
+    assert!(line.contains("the footer says 31 events in all, the frames hold 30"), "{line}");
 }
 
 #[test]

@@ -5,7 +5,6 @@ mod store_support;
 
 use dashcam::store::error::DamageKind;
 use dashcam::store::footer::{Ending, FormatVersion};
-use dashcam::store::probe::PacketProbe;
 use dashcam::store::reader::{SegmentReader, read_footer, read_summary, read_totals};
 use dashcam::store::recover::{Outcome, recover};
 use dashcam::store::scan::FrameProbe;
@@ -104,7 +103,7 @@ fn case_66_a_wrong_checksum_is_told_with_its_offset_and_the_rest_is_read() {
     let mut reader = SegmentReader::open(&done.path).unwrap();
     let error = reader.read_frame(3, &mut Vec::new()).unwrap_err().to_string();
     assert!(error.ends_with(&format!("damaged at byte {}: wrong checksum", bad.offset)), "{error}");
-    let verified = verify(&done.path, &mut PacketProbe::new(), &mut |_, _| {}).unwrap();
+    let verified = verify(&done.path, &mut |_, _| {}).unwrap();
     assert_eq!(verified.damage, [Damage { offset: bad.offset, kind: DamageKind::Checksum }]);
     assert_eq!((verified.whole, verified.is_whole()), (all.len() - 1, false));
 }
@@ -243,11 +242,9 @@ fn case_76_a_newer_format_is_refused_in_one_clear_line() {
     bytes[at..at + 4].copy_from_slice(&[2, 0, 3, 0]);
     fs::write(&done.path, &bytes).unwrap();
     let found = FormatVersion { major: 2, minor: 3 };
-    for error in [
-        SegmentReader::open(&done.path).err(),
-        read_totals(&done.path).err(),
-        verify(&done.path, &mut PacketProbe::new(), &mut |_, _| {}).err(),
-    ] {
+    for error in
+        [SegmentReader::open(&done.path).err(), read_totals(&done.path).err(), verify(&done.path, &mut |_, _| {}).err()]
+    {
         let Some(error @ StoreError::NewerFormat { .. }) = &error else { panic!("{error:?}") };
         let text = error.to_string();
         let name = "20261130T115500Z-000001.pftrace.zst";
@@ -271,7 +268,7 @@ fn case_76_files_of_every_released_version_still_open() {
         if path.extension().is_none_or(|e| e != "zst") {
             continue;
         }
-        let verified = verify(&path, &mut PacketProbe::new(), &mut |_, _| {}).unwrap();
+        let verified = verify(&path, &mut |_, _| {}).unwrap();
         assert!(verified.is_whole() && verified.without_footer == 0, "{path:?}: {verified:?}");
         let totals = read_totals(&path).unwrap().unwrap();
         assert_eq!((totals.events, totals.host.as_slice()), (48, &b"test"[..]), "{path:?}");

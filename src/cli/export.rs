@@ -86,7 +86,7 @@ fn through<T: Target>(target: T, source: &Source, stop: &Stop) -> anyhow::Result
     let loaded = feed::load(&source.paths, source.window, &mut exporter, &mut progress)?;
     bar.finish();
     exporter.finish(&loaded.names)?;
-    tell_damage(&loaded.damage);
+    tell_damage(&source.survey.notes, &loaded.damage);
     if loaded.complete { Ok(()) } else { Err(failed("stopped before it was done; the output is cut short")) }
 }
 

@@ -37,7 +37,7 @@ mod reading;
 mod screen;
 mod shared;
 
-pub use shared::{Globals, SourceArg, WindowArgs, duration, failed, usage};
+pub use shared::{Globals, SourceArg, WindowArgs, duration, failed, length, usage};
 
 /// An always-on flight recorder for the Linux scheduler.
 ///

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::{Globals, WindowArgs, failed, paths_or_store, usage};
+use super::{Globals, WindowArgs, failed, length, paths_or_store, usage};
 use crate::feed::{self, Progress, Survey};
 use crate::query::Keep;
 use crate::query::load::{Loaded, Request, load};
@@ -61,17 +61,36 @@ impl Source {
         if let (None, Some(first)) = (loaded.columns.window, loaded.damage.first()) {
             return Err(failed(format!("nothing could be read: {first}")));
         }
-        tell_damage(&loaded.damage);
+        tell_damage(&self.survey.notes, &loaded.damage);
         Ok(loaded)
     }
 }
 
-/// Says on stderr what could not be read.
-pub fn tell_damage(damage: &[String]) {
-    for text in damage {
+/// Says on stderr what could not be read, once, and of one file the first place only. `said` was told before.
+pub fn tell_damage(said: &[String], damage: &[String]) {
+    for text in told_once(said, damage) {
         eprintln!("dashcam: damaged: {}", crate::names::printable(text.as_bytes()));
     }
 }
+
+fn told_once(said: &[String], damage: &[String]) -> Vec<String> {
+    let mut files: Vec<(&str, &str, usize)> = Vec::new();
+    for text in damage.iter().filter(|text| !said.contains(text)) {
+        let file = text.split_once(DAMAGED_AT).map_or(text.as_str(), |(file, _)| file);
+        match files.iter_mut().find(|(known, ..)| *known == file) {
+            Some((_, first, more)) => *more += usize::from(text != first),
+            None => files.push((file, text, 0)),
+        }
+    }
+    let line = |(file, first, more): &(&str, &str, usize)| match more {
+        0 => (*first).to_owned(),
+        n => format!("{first} (and {n} more places; all of them: dashcam verify {file})"),
+    };
+    files.iter().map(line).collect()
+}
+
+/// Between a file's name and where in it something is wrong.
+const DAMAGED_AT: &str = ": damaged at byte ";
 
 /// The boot-clock window that the words mean; `None` for all. Relative words count from the end of the data, which for
 /// a running recorder is now.
@@ -79,8 +98,7 @@ fn resolve(words: &WindowArgs, all: Window, clocks: &ClockMap) -> anyhow::Result
     if words.from.is_none() && words.to.is_none() && words.last.is_none() {
         return Ok(None);
     }
-    let last =
-        words.last.as_deref().map(|t| t.parse::<Span>().map_err(|e| usage(format!("--last: {e}")))).transpose()?;
+    let last = words.last.as_deref().map(|t| length("--last", t).map(Span)).transpose()?;
     if clocks.is_empty() {
         let Some(last) = last else {
             return Err(failed("the trace has no clock snapshot, so wall-clock times mean nothing in it; use --last"));
@@ -196,5 +214,26 @@ impl Spinner {
     /// Takes it away for good.
     pub fn finish(&self) {
         self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn damage_of_one_file_is_told_once() {
+        let text = |s: &&str| s.to_string();
+        let damage = [
+            "a: holds no whole frame yet",
+            "b: damaged at byte 7: x",
+            "b: damaged at byte 7: x",
+            "b: damaged at byte 9: y",
+            "c: damaged at byte 1: x",
+        ];
+        let damage: Vec<String> = damage.iter().map(text).collect();
+        let told = told_once(&damage[..1], &damage);
+        let b = "b: damaged at byte 7: x (and 1 more places; all of them: dashcam verify b)";
+        assert_eq!(told, [b, "c: damaged at byte 1: x"]);
     }
 }

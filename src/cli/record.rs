@@ -3,6 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -11,8 +12,12 @@ use nix::unistd::{ForkResult, dup2_stderr, dup2_stdin, dup2_stdout, fork, pipe, 
 
 use super::{Globals, SourceArg, duration, failed};
 use crate::recorder::places::Places;
-use crate::recorder::run::{Recorder, Serve};
+use crate::recorder::reread::Reread;
+use crate::recorder::run::{Recorder, Reload, Serve};
+use crate::recorder::settings::Settings;
 use crate::recorder::signals::{self, Signals};
+use crate::store::Store;
+use crate::store::layout::FILE_MODE;
 
 /// Record until stopped
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -53,16 +58,33 @@ fn record(args: &Args, globals: &Globals, places: Places, ready: &mut dyn FnMut(
         source.apply(&mut settings);
         Ok(settings)
     };
+    let reload = reload(globals, told)?;
     let recorder = Recorder::start(told(globals)?, places)?;
     // Without a service manager this does nothing.
     let _ = sd_notify::notify(false, &[sd_notify::NotifyState::Ready]);
     ready();
-    let again = globals.clone();
-    let reload = Box::new(move || told(&again).map_err(|e: anyhow::Error| super::error_line(&e)));
     let serve = Serve { signals: Some(&signals), duration: length, reload: Some(reload), ..Serve::default() };
     recorder.serve(serve)?;
     let _ = sd_notify::notify(false, &[sd_notify::NotifyState::Stopping]);
     Ok(())
+}
+
+/// Reads settings and what a recorder cannot see of them again, and compares the latter with how it was at the start.
+fn reload(
+    globals: &Globals,
+    told: impl Fn(&Globals) -> anyhow::Result<Settings> + Send + 'static,
+) -> anyhow::Result<Reload> {
+    let outside =
+        |globals: &Globals| -> anyhow::Result<_> { Ok((globals.places()?, globals.load_config()?.log.level)) };
+    let (places, level) = outside(globals)?;
+    let globals = globals.clone();
+    let read = move || -> anyhow::Result<Reread> {
+        let (places_now, level_now) = outside(&globals)?;
+        let dir = (places_now != places).then_some("store.dir");
+        let log = (level_now != level).then_some("log.level");
+        Ok(Reread { settings: told(&globals)?, outside: dir.into_iter().chain(log).collect() })
+    };
+    Ok(Box::new(move || read().map_err(|e| super::error_line(&e))))
 }
 
 /// Where a recorder in the background says what it has to say.
@@ -72,9 +94,9 @@ fn log_path(places: &Places) -> PathBuf {
 
 /// Forks; the parent waits until the child records (or failed) and says which.
 fn background(args: &Args, globals: &Globals, places: &Places) -> anyhow::Result<ExitCode> {
-    std::fs::create_dir_all(&places.store).with_context(|| format!("cannot make {}", places.store.display()))?;
+    Store::create(&places.store)?;
     let path = log_path(places);
-    let log = OpenOptions::new().create(true).append(true).open(&path);
+    let log = OpenOptions::new().create(true).append(true).mode(FILE_MODE).open(&path);
     let log = log.with_context(|| format!("cannot open {}", path.display()))?;
     let (read, write) = pipe().context("cannot make a pipe")?;
     // SAFETY: no thread has been started yet, so the child is a whole process.

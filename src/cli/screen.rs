@@ -112,7 +112,6 @@ pub fn keep(store: &Path, window: Window, label: &str, level: i32) -> Result<Str
         let plan = snapshot::plan(&catalog, None, request)?;
         let head = plan.first_head()?;
         let taken = plan.write(&store, &head, level)?;
-        taken.sync()?;
         Ok(taken.file.path.clone())
     };
     match keep() {

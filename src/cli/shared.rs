@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::config::{self, Config};
+use crate::names::printable;
 use crate::recorder::places::{Places, default_config};
 use crate::recorder::settings::{Settings, Source};
 use crate::units::Span;
@@ -18,11 +19,11 @@ pub struct Globals {
     /// Store directory (default: /var/lib/dashcam for root, else $XDG_STATE_HOME/dashcam)
     #[arg(long, global = true, value_name = "DIR", env = "DASHCAM_DIR", help_heading = "Global options")]
     pub dir: Option<PathBuf>,
-    /// Where tracefs is; found by itself otherwise.
-    #[arg(long, global = true, value_name = "DIR", hide = true)]
+    /// Where tracefs is (default: found by itself)
+    #[arg(long, global = true, value_name = "DIR", help_heading = "Global options")]
     pub tracefs: Option<PathBuf>,
-    /// Name of the tracefs instance to record with.
-    #[arg(long, global = true, value_name = "NAME", hide = true)]
+    /// Tracefs instance to record with; its name begins with dashcam (default: capture.instance of the configuration)
+    #[arg(long, global = true, value_name = "NAME", help_heading = "Global options")]
     pub instance: Option<String>,
 }
 
@@ -84,6 +85,17 @@ pub fn duration(text: &str) -> anyhow::Result<Duration> {
     Ok(span.0)
 }
 
+/// The same of the flag `name`, for a length that counts back from now: what is meant is said where a point in time was given.
+pub fn length(name: &str, text: &str) -> anyhow::Result<Duration> {
+    let span: Result<Span, _> = text.trim().parse();
+    span.map(|s| s.0).map_err(|e| match text.trim().strip_prefix('-') {
+        Some(rest) => {
+            usage(format!("{name} is a length, not a point in time: write {name} {}", printable(rest.as_bytes())))
+        }
+        None => usage(format!("{name}: {e}")),
+    })
+}
+
 /// A stretch of time, as commands on recorded data take it.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct WindowArgs {
@@ -94,7 +106,7 @@ pub struct WindowArgs {
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub to: Option<String>,
     /// The last stretch of the data, e.g. 5m
-    #[arg(long, value_name = "DURATION", conflicts_with_all = ["from", "to"])]
+    #[arg(long, value_name = "DURATION", conflicts_with_all = ["from", "to"], allow_hyphen_values = true)]
     pub last: Option<String>,
 }
 

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-use super::{Globals, duration, failed};
+use super::{Globals, failed, length, usage};
 use crate::recorder::clock;
 use crate::recorder::control::{self, AskError, Reply, Request};
+use crate::recorder::snapshots;
 use crate::sched::summary::Window;
 use crate::store::catalog::Catalog;
 use crate::store::{Store, snapshot};
@@ -21,9 +22,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct Args {
     /// How much to keep (default: snapshot.last of the configuration)
-    #[arg(long, value_name = "DURATION")]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
     pub last: Option<String>,
-    /// A word for the file name
+    /// A word for the file name, at most 120 bytes
     #[arg(long, value_name = "TEXT")]
     pub label: Option<String>,
     /// Write it here instead of into the store's snapshots
@@ -34,8 +35,9 @@ pub struct Args {
 /// Runs the command; without a recorder it works from what is on disk.
 pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
     let places = globals.places()?;
-    let last = args.last.as_deref().map(duration).transpose()?;
+    let last = args.last.as_deref().map(|text| length("--last", text)).transpose()?;
     let last_ns = last.map(|l| u64::try_from(l.as_nanos()).unwrap_or(u64::MAX));
+    snapshots::sensible(last_ns, args.label.as_deref().unwrap_or_default()).map_err(usage)?;
     let request = Request::Snapshot { last_ns, label: args.label.clone(), why: "command".into() };
     let path = match control::ask(&places.socket(), &request, PATIENCE) {
         Ok(Reply::Snapshot { path, .. }) => match &args.output {
@@ -84,6 +86,5 @@ fn from_disk(args: &Args, globals: &Globals, store: &Path, last_ns: Option<u64>)
         Some(output) => plan.write_file(output, &head, settings.store.level)?,
         None => plan.write(&store, &head, settings.store.level)?,
     };
-    taken.sync()?;
     Ok(taken.file.path.clone())
 }

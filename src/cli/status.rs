@@ -7,6 +7,7 @@ use super::{Globals, failed};
 use crate::names::printable;
 use crate::recorder::control::{self, Reply, Request};
 use crate::recorder::status::Status;
+use crate::time::{Digits, Zone, local};
 use crate::units::show;
 
 /// Say how the running recorder is doing
@@ -25,40 +26,28 @@ pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
     if args.json {
         writeln!(out, "{}", serde_json::to_string(&status)?)?;
     } else {
-        out.write_all(page(&status).as_bytes())?;
+        out.write_all(page(&status, &Zone::system()).as_bytes())?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// One line for a terminal that watches a recorder: is it recording, is anything lost, what does it cost.
-pub fn line(s: &Status) -> String {
-    let place = match &s.segment {
-        Some(seg) => format!("REC {}/{}", whole_seconds(s.now, seg.from), whole_seconds(seg.until, seg.from)),
-        None => "NOT WRITING".into(),
-    };
-    let rate = if s.sampled_hz.is_some() { "states/s" } else { "ev/s" };
-    let mut line = format!(
-        "{place}  {} {rate}  {}  keeps {} · {} of {}  self {}",
-        show::count(s.events_per_s as u64),
-        loss(s),
-        reach(s),
-        show::bytes(s.kept.bytes),
-        show::bytes(s.kept.max_bytes),
-        show::percent(s.own_cpu),
-    );
-    if let Some(first) = s.warnings.first() {
-        line.push_str("  ! ");
-        line.push_str(&printable(first.as_bytes()));
-    }
-    line
 }
 
 fn whole_seconds(to: u64, from: u64) -> u64 {
     to.saturating_sub(from) / 1_000_000_000
 }
 
-fn reach(s: &Status) -> String {
-    show::span_words((s.kept.forecast_s.max(0.0) * 1e9) as u64)
+/// What is there is a fact; how far back it will reach is a forecast, and no more than that.
+fn kept(s: &Status, zone: &Zone) -> String {
+    let kept = &s.kept;
+    let since = kept.oldest_unix.map(|t| format!(", from {} on", local(t, zone, Digits::Seconds)));
+    let forecast = show::span_words((kept.forecast_s.max(0.0) * 1e9) as u64);
+    format!(
+        "{} segments{}, {} of {}; forecast at the present rate: the last {forecast}; {} free on the disk",
+        kept.segments,
+        since.unwrap_or_default(),
+        show::bytes(kept.bytes),
+        show::bytes(kept.max_bytes),
+        show::bytes(kept.free)
+    )
 }
 
 fn loss(s: &Status) -> String {
@@ -77,7 +66,7 @@ fn capture(s: &Status) -> String {
     }
 }
 
-fn page(s: &Status) -> String {
+fn page(s: &Status, zone: &Zone) -> String {
     let mut rows: Vec<(&str, String)> = vec![
         ("recorder", format!("pid {}, dashcam {}", s.pid, s.version)),
         ("store", s.store.display().to_string()),
@@ -98,18 +87,7 @@ fn page(s: &Status) -> String {
         let unknown = if l.unknown { " and an unknown number" } else { "" };
         rows.push(("", format!("CPU {}: {}{unknown}", l.cpu, show::grouped(l.count))));
     }
-    let kept = &s.kept;
-    rows.push((
-        "keeps",
-        format!(
-            "{} segments, {} of {}; reaches back {}; {} free on the disk",
-            kept.segments,
-            show::bytes(kept.bytes),
-            show::bytes(kept.max_bytes),
-            reach(s),
-            show::bytes(kept.free)
-        ),
-    ));
+    rows.push(("kept", kept(s, zone)));
     rows.push(("self", format!("{} of one CPU, {}", show::percent(s.own_cpu), show::bytes(s.own_rss))));
     if let Some(path) = &s.last_snapshot {
         rows.push(("snapshots", format!("{}, last {}", s.snapshots, path.display())));
@@ -121,7 +99,7 @@ fn page(s: &Status) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recorder::status::{CpuLoss, OpenSegment};
+    use crate::recorder::status::{CpuLoss, Kept, OpenSegment};
 
     fn status() -> Status {
         Status {
@@ -133,29 +111,46 @@ mod tests {
     }
 
     #[test]
-    fn the_line_says_recording_rate_and_loss() {
-        let text = line(&status());
-        assert!(text.starts_with("REC 42/60  "), "{text}");
-        assert!(text.contains("no loss"), "{text}");
+    fn the_page_says_recording_rate_and_loss() {
+        let text = page(&status(), &Zone::UTC);
+        assert!(text.contains("\nsegment       (42 of 60 s, 0 B)\n"), "{text}");
+        assert!(text.contains("\nevents       0, 18.4 k a second\nloss         no loss\n"), "{text}");
+        let text = page(&Status { segment: None, ..status() }, &Zone::UTC);
+        assert!(text.contains("\nsegment      none: not writing\n"), "{text}");
+    }
+
+    #[test]
+    fn what_will_be_kept_is_a_forecast_and_what_is_kept_a_fact() {
+        let kept = Kept {
+            segments: 3,
+            bytes: 5 << 20,
+            max_bytes: 4 << 30,
+            oldest_unix: Some(1_796_039_700_000_000_000),
+            forecast_s: 7200.0,
+            free: 1 << 30,
+        };
+        let text = page(&Status { kept, ..status() }, &Zone::UTC);
+        let line = text.lines().find(|l| l.starts_with("kept")).unwrap_or_default();
+        let want = "kept         3 segments, from 2026-11-30 11:55:00 +00:00 on, 5.0 MiB of 4.0 GiB; forecast at the present rate: the last 2 h; 1.0 GiB free on the disk";
+        assert_eq!(line, want);
     }
 
     #[test]
     fn case_4_known_and_unknown_loss_are_told_apart() {
         let mut s = status();
+        let loss = |s: &Status| page(s, &Zone::UTC).lines().filter(|l| l.contains("LOST")).collect::<String>();
         s.lost = vec![CpuLoss { cpu: 1, count: 1200, unknown: false }];
-        assert!(line(&s).contains("LOST 1,200  "), "{}", line(&s));
+        assert_eq!(loss(&s), "loss         LOST 1,200");
         s.lost.push(CpuLoss { cpu: 3, count: 0, unknown: true });
-        assert!(line(&s).contains("LOST 1,200 and more"));
-        assert!(page(&s).contains("CPU 3: 0 and an unknown number"));
+        assert_eq!(loss(&s), "loss         LOST 1,200 and more");
+        assert!(page(&s, &Zone::UTC).contains("CPU 3: 0 and an unknown number"));
         s.lost.remove(0);
-        assert!(line(&s).contains("LOST some, number unknown"));
+        assert_eq!(loss(&s), "loss         LOST some, number unknown");
     }
 
     #[test]
     fn warnings_cannot_carry_escape_codes() {
-        let mut s = status();
-        s.warnings = vec!["disk\x1b[2J full".into()];
-        assert!(line(&s).ends_with("! disk\\x1b[2J full"));
-        assert!(page(&s).contains("disk\\x1b[2J full"));
+        let s = Status { warnings: vec!["disk\x1b[2J full".into()], ..status() };
+        assert!(page(&s, &Zone::UTC).contains("warning      disk\\x1b[2J full\n"));
     }
 }

@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
+use crossbeam_channel::{Receiver, TryRecvError, bounded};
+
 use super::clock;
-use super::control::Reply;
+use super::control::{ClientId, Reply};
 use super::gauge::{Reading, forecast};
 use super::head::Moment;
 use super::run::Recorder;
@@ -13,7 +15,16 @@ use super::status::{Kept, Status};
 use crate::sched::summary::Window;
 use crate::store::StoreError;
 use crate::store::catalog::Catalog;
-use crate::store::snapshot::{self, Taken};
+use crate::store::snapshot::{self, Prepared, Taken};
+
+/// A snapshot whose frames are copied, on its way to the disk.
+pub(super) struct Publishing {
+    clients: Vec<ClientId>,
+    done: Receiver<Result<Taken, String>>,
+}
+
+/// Its thread could not be started, or ended by a panic, which was printed.
+const GONE: &str = "the snapshot was not written: see the recorder's log";
 
 impl Recorder {
     /// About once a second: what it costs, and a sign of life for the service manager.
@@ -33,6 +44,7 @@ impl Recorder {
         let live = self.live.lock();
         let mut warnings: Vec<String> = live.problem.iter().map(|p| format!("not writing: {p}")).collect();
         warnings.extend(self.origin.warnings(live.sampled_hz));
+        warnings.extend(self.reread.warnings());
         if live.damaged > 0 {
             warnings.push(format!("{} ring-buffer pages could not be read to their end", live.damaged));
         }
@@ -76,26 +88,67 @@ impl Recorder {
         }
     }
 
-    /// Takes the snapshots whose time has come, and answers everybody who waits for them.
+    /// Answers those whose snapshot is on the disk by now, then takes the one whose time has come.
     pub(super) fn take_snapshots(&mut self) {
-        if !self.waiting.due_in(Instant::now()).is_some_and(|due| due.is_zero()) {
-            return;
+        match self.publishing.as_ref().map(|p| p.done.try_recv()) {
+            Some(Err(TryRecvError::Empty)) => return, // the others wait for its end
+            Some(Ok(result)) => self.published(result),
+            Some(Err(TryRecvError::Disconnected)) => self.published(Err(GONE.to_owned())),
+            None => {}
         }
+        if self.waiting.due_in(Instant::now()).is_some_and(|due| due.is_zero()) {
+            self.take_snapshot();
+        }
+    }
+
+    /// Brings everything to its end that was asked for; as long as the disk takes.
+    pub(super) fn finish_snapshots(&mut self) {
+        while self.publishing.is_some() || self.waiting.any() {
+            match &self.publishing {
+                Some(publishing) => {
+                    let result = publishing.done.recv().unwrap_or_else(|_| Err(GONE.to_owned()));
+                    self.published(result);
+                }
+                None => self.take_snapshot(),
+            }
+        }
+    }
+
+    /// Copies the frames now; the disk is waited for on a thread of its own, until nothing can be lost any more.
+    fn take_snapshot(&mut self) {
         let Some(merged) = self.waiting.take() else { return };
         let clients = merged.clients.clone();
-        let reply = match self.snapshot(merged) {
+        let (send, done) = bounded(1);
+        match self.snapshot(merged) {
+            Ok(prepared) => {
+                let nudge = self.nudge.clone();
+                let publish = move || {
+                    // The recorder waits for it, so there is somebody to hear it.
+                    let _ = send.send(prepared.publish().map_err(|e| e.to_string()));
+                    let _ = nudge.write(1);
+                };
+                if let Err(e) = super::pipeline::spawn("dc-snapshot", publish) {
+                    tracing::error!("snapshot: cannot start a thread: {e}");
+                }
+            }
+            Err(e) => drop(send.send(Err(e.to_string()))),
+        }
+        self.publishing = Some(Publishing { clients, done });
+    }
+
+    fn published(&mut self, result: Result<Taken, String>) {
+        let clients = self.publishing.take().map(|p| p.clients).unwrap_or_default();
+        let reply = match result {
             Ok(taken) => {
                 let path = taken.file.path.clone();
                 tracing::info!("snapshot {taken}");
                 self.snapshots = (self.snapshots.0 + 1, Some(path.clone()));
                 let window = taken.totals.window();
-                let reply = Reply::Snapshot { path, from: window.from, to: window.to, bytes: taken.file.bytes };
-                sync_later(taken);
-                reply
+                Reply::Snapshot { path, from: window.from, to: window.to, bytes: taken.file.bytes }
             }
-            Err(e) => {
-                tracing::error!("snapshot: {e}");
-                Reply::Error { error: e.to_string() }
+            Err(error) => {
+                tracing::error!("snapshot: {error}");
+                Reply::Error { error }
             }
         };
         self.waiting.taken(Instant::now());
@@ -104,7 +157,7 @@ impl Recorder {
         }
     }
 
-    fn snapshot(&self, merged: Merged) -> Result<Taken, StoreError> {
+    fn snapshot(&self, merged: Merged) -> Result<Prepared, StoreError> {
         let growing = self.flush();
         let to = growing.as_ref().map_or_else(clock::boot_now, |g| g.footer.totals.end);
         let request = snapshot::Request {
@@ -129,7 +182,7 @@ impl Recorder {
         };
         self.world.head(&moment, &self.facts.names(), &mut head);
         note(&plan.note(), &mut head);
-        plan.write(&self.store, &head, self.settings.store.level)
+        plan.prepare(&self.store, &head, self.settings.store.level)
     }
 
     /// Where the last finished segment is (for a one-shot recording).
@@ -152,16 +205,4 @@ fn note(note: &crate::store::footer::SnapshotNote, head: &mut Vec<u8>) {
         ("dashcam.snapshot.holes", holes.as_bytes()),
     ];
     crate::perfetto::encode::packets::metadata(&pairs, head);
-}
-
-/// The operator has the path already; the disk may take its time.
-fn sync_later(taken: Taken) {
-    let sync = move || {
-        if let Err(e) = taken.sync() {
-            tracing::warn!("{e}");
-        }
-    };
-    if let Err(e) = super::pipeline::spawn("dc-sync", sync) {
-        tracing::warn!("the snapshot is not flushed to the disk: {e}");
-    }
 }

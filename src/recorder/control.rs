@@ -136,15 +136,14 @@ impl Server {
         let fd = socket::socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
         socket::bind(fd.as_raw_fd(), &address)?;
         // Between bind and listen nobody can connect: owner and mode are right before the first client.
-        if let Some(name) = &access.group {
-            let group = nix::unistd::Group::from_name(name)?;
-            let unknown =
-                || io::Error::new(io::ErrorKind::NotFound, format!("there is no group {name} (control.group)"));
-            nix::unistd::chown(path, None, Some(group.ok_or_else(unknown)?.gid))?;
-        }
-        fs::set_permissions(path, fs::Permissions::from_mode(access.mode))?;
+        grant(path, access)?;
         socket::listen(&fd, Backlog::new(QUEUE)?)?;
         Ok(Server { listener: UnixListener::from(fd), path: path.to_owned(), clients: Vec::new(), next_id: 0 })
+    }
+
+    /// Lets others than before ask.
+    pub fn open_to(&self, access: &Access) -> io::Result<()> {
+        grant(&self.path, access)
     }
 
     /// Descriptors to poll: all for reading, those with `true` for writing.
@@ -315,6 +314,20 @@ impl Client {
     }
 }
 
+/// Gives the socket its group and mode; without a group it is the process's own.
+fn grant(path: &Path, access: &Access) -> io::Result<()> {
+    let group = match &access.group {
+        Some(name) => {
+            let unknown =
+                || io::Error::new(io::ErrorKind::NotFound, format!("there is no group {name} (control.group)"));
+            nix::unistd::Group::from_name(name)?.ok_or_else(unknown)?.gid
+        }
+        None => nix::unistd::getegid(),
+    };
+    nix::unistd::chown(path, None, Some(group))?;
+    fs::set_permissions(path, fs::Permissions::from_mode(access.mode))
+}
+
 /// An address for `path` however long it is: sun_path holds 108 bytes, so a long one goes through the directory's
 /// descriptor, which must stay open while the address is used.
 fn socket_address(path: &Path) -> io::Result<(UnixAddr, Option<OwnedFd>)> {
@@ -357,11 +370,15 @@ mod tests {
         let path = dir.path().join("control.sock");
         let own = nix::unistd::Group::from_gid(nix::unistd::getegid()).unwrap().unwrap();
         let access = Access { mode: 0o600, group: Some(own.name) };
-        let _server = Server::bind(&path, &access).unwrap();
+        let first = Server::bind(&path, &access).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         let access = Access { mode: 0o660, group: Some("no-such-group-here".into()) };
         let error = Server::bind(&path, &access).err().unwrap().to_string();
         assert_eq!(error, "there is no group no-such-group-here (control.group)");
+        drop(first);
+        let server = Server::bind(&path, &Access::default()).unwrap();
+        server.open_to(&Access { mode: 0o640, group: None }).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640, "changed while it listens");
     }
 
     #[test]
@@ -454,7 +471,11 @@ mod tests {
         let silent: Vec<_> = (2..MAX_CLIENTS).map(|_| connect()).collect();
         let requests = server.turn(now);
         assert_eq!(requests.iter().map(|r| &r.1).collect::<Vec<_>>(), [&Request::Status {}]);
-        assert_eq!((server.clients.len(), server.fds().count()), (MAX_CLIENTS, MAX_CLIENTS), "all but the one who waits");
+        assert_eq!(
+            (server.clients.len(), server.fds().count()),
+            (MAX_CLIENTS, MAX_CLIENTS),
+            "all but the one who waits"
+        );
         let mut late = connect();
         late.write_all(b"{\"do\":\"rotate\"}\n").unwrap();
         assert_eq!(server.turn(now).iter().map(|r| &r.1).collect::<Vec<_>>(), [&Request::Rotate {}]);

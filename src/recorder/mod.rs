@@ -22,6 +22,7 @@ pub mod pipeline;
 pub mod places;
 pub mod plan;
 pub mod reader;
+pub mod reread;
 pub mod run;
 pub mod sample_encoder;
 pub mod sampling;

@@ -11,6 +11,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use super::clock;
 use super::sampling::FULL_RATE;
 use super::settings::{self, Blocked, Capture};
+use crate::kernel::cpu_reader::{CpuReader, ReadOutcome};
 use crate::kernel::instance::{self, Instance, InstanceError};
 use crate::kernel::tracefs::TracefsError;
 use crate::store::footer::Mark;
@@ -32,23 +33,35 @@ pub(super) enum Origin {
 }
 
 impl Origin {
-    /// Sets up what the settings ask for. Nothing is recorded yet.
+    /// Sets up what the settings ask for, and opens the ring buffers (none where procfs is sampled). Nothing is recorded
+    /// yet.
     ///
     /// # Errors
     /// Without ftrace only if the settings insist on it, or if what stands in the way is a mistake in them.
-    pub(super) fn open(capture: &Capture) -> Result<Origin, InstanceError> {
+    pub(super) fn open(capture: &Capture) -> Result<(Origin, Vec<CpuReader>), InstanceError> {
+        Origin::choose(capture, || Instance::open(&instance_settings(capture)))
+    }
+
+    fn choose(
+        capture: &Capture,
+        open: impl FnOnce() -> Result<Instance, InstanceError>,
+    ) -> Result<(Origin, Vec<CpuReader>), InstanceError> {
         match capture.source {
-            settings::Source::Proc => return Ok(Origin::sampling(None)),
+            settings::Source::Proc => return Ok((Origin::sampling(None), Vec::new())),
             settings::Source::Auto | settings::Source::Ftrace => {}
         }
-        match Instance::open(&instance_settings(capture)) {
-            Ok(instance) => Ok(Origin::Ftrace(Arc::new(instance))),
+        // An instance whose buffers may not be read is of no use: it is removed again, and procfs takes its place.
+        let opened = open().and_then(|instance| {
+            let readers = readable(&instance)?;
+            Ok((Origin::Ftrace(Arc::new(instance)), readers))
+        });
+        match opened {
             Err(error) if capture.source == settings::Source::Auto && is_the_machines(&error) => {
                 let why = error.to_string();
                 tracing::warn!("sampling /proc at {FULL_RATE} Hz instead of tracing: {why}");
-                Ok(Origin::sampling(Some(why)))
+                Ok((Origin::sampling(Some(why)), Vec::new()))
             }
-            Err(error) => Err(error),
+            opened => opened,
         }
     }
 
@@ -170,6 +183,19 @@ impl Origin {
     }
 }
 
+/// Opens the ring buffers and reads the first that is online once: what lets open may still refuse to read. Tracing is off
+/// and the buffers are empty, so nothing is taken out of them.
+fn readable(instance: &Instance) -> Result<Vec<CpuReader>, InstanceError> {
+    let mut readers = instance.readers()?;
+    let mut page = vec![0; instance.layout().sub_buffer_size()];
+    for reader in &mut readers {
+        if reader.read(&mut page)? != ReadOutcome::Offline {
+            break;
+        }
+    }
+    Ok(readers)
+}
+
 /// True where the machine, not the settings, stands in the way: then a look at procfs is what can be had.
 fn is_the_machines(error: &InstanceError) -> bool {
     match error {
@@ -210,12 +236,14 @@ fn instance_settings(capture: &Capture) -> instance::Settings {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::kernel::testing::{FakeOptions, FakeTracefs};
     use crate::recorder::settings::Settings;
 
     #[test]
     fn sampling_that_was_asked_for_is_no_warning_and_sampling_instead_says_why() {
         let capture = Capture { source: settings::Source::Proc, ..Settings::default().capture };
-        let origin = Origin::open(&capture).unwrap();
+        let (origin, readers) = Origin::open(&capture).unwrap();
+        assert!(readers.is_empty());
         assert_eq!((origin.describe(Some(10)), origin.warnings(Some(10))), ("proc, sampled 10 Hz".into(), vec![]));
         let origin = Origin::sampling(Some("no rights to /x; run as root: sudo dashcam …".into()));
         assert_eq!(origin.warnings(None), ["sampled 20 Hz: no rights to /x; run as root: sudo dashcam …"]);
@@ -230,6 +258,54 @@ mod tests {
         assert!(error.to_string().contains("is no tracefs"), "{error}");
         assert!(is_the_machines(&InstanceError::Tracefs(TracefsError::UserNamespace)));
         assert!(!is_the_machines(&InstanceError::InUse { name: "dashcam".into(), holder: None }));
+    }
+
+    /// An instance in a fake tracefs; `spoil` is shown the ring-buffer file of its CPU 0.
+    fn fake(spoil: impl FnOnce(&std::path::Path)) -> (tempfile::TempDir, FakeTracefs, Result<Instance, InstanceError>) {
+        let dir = tempfile::tempdir().unwrap();
+        let fake = FakeTracefs::build(dir.path(), FakeOptions::default()).unwrap();
+        let machine = instance::Machine { ram: 1 << 30, online: vec![0, 1], release: "6.18.0".into() };
+        let opened = Instance::open_in(fake.tracefs(), &instance::Settings::default(), machine);
+        spoil(&dir.path().join("instances/dashcam/per_cpu/cpu0/trace_pipe_raw"));
+        (dir, fake, opened)
+    }
+
+    #[test]
+    fn ring_buffers_that_may_not_be_opened_or_read_leave_sampling_and_no_instance() {
+        // Opening fails, as where a security module says no.
+        let refuse_open = |file: &std::path::Path| {
+            std::fs::remove_file(file).unwrap();
+            std::os::unix::fs::symlink(file, file).unwrap();
+        };
+        // Opening works and reading fails: a folder can be opened, and answers EISDIR.
+        let refuse_read = |file: &std::path::Path| {
+            std::fs::remove_file(file).unwrap();
+            std::fs::create_dir(file).unwrap();
+        };
+        for refuse in [&refuse_open as &dyn Fn(&std::path::Path), &refuse_read] {
+            for source in [settings::Source::Auto, settings::Source::Ftrace] {
+                let (_dir, tracefs, opened) = fake(refuse);
+                let capture = Capture { source, ..Settings::default().capture };
+                let chosen = Origin::choose(&capture, || opened);
+                let last = tracefs.changes().pop().unwrap();
+                assert!(last.0.ends_with("instances/dashcam") && last.1 == "rmdir", "{last:?}");
+                if source == settings::Source::Ftrace {
+                    let error = chosen.err().unwrap().to_string();
+                    assert!(error.contains("cpu 0: the ring buffer cannot be read"), "{error}");
+                    continue;
+                }
+                let (origin, readers) = chosen.unwrap();
+                assert_eq!((origin.word(), readers.len()), ("proc", 0));
+                assert!(
+                    origin.warnings(None)[0].contains("the ring buffer cannot be read"),
+                    "{:?}",
+                    origin.warnings(None)
+                );
+            }
+        }
+        let (_dir, _tracefs, opened) = fake(|_| {});
+        let (origin, readers) = Origin::choose(&Settings::default().capture, || opened).unwrap();
+        assert_eq!((origin.word(), readers.len()), ("ftrace", 2));
     }
 
     #[test]

@@ -14,6 +14,7 @@ use crossbeam_channel::{Receiver, bounded};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
+use super::answers::Publishing;
 use super::clock;
 use super::control::{ClientId, Reply, Request, Server};
 use super::facts::Facts;
@@ -24,16 +25,17 @@ use super::origin::Origin;
 use super::pipeline::{Pipeline, spawn};
 use super::places::Places;
 use super::reader::Command;
+use super::reread::{Outcome, Reread};
 use super::settings::Settings;
 use super::signals::{Pending, Signals};
-use super::snapshots::{Asked, Waiting};
+use super::snapshots::{self, Asked, Waiting};
 use super::triggers::{Fired, Triggers};
 use super::{machine, setup};
 use crate::kernel::instance::InstanceError;
 use crate::kernel::procfs::{Proc, ReadError};
 use crate::sched::event::Tid;
 use crate::store::lock::{Holder, RecorderLock};
-use crate::store::recover::{Outcome, recover};
+use crate::store::recover::{self, recover};
 use crate::store::retention::Limits;
 use crate::store::summarise::SummaryProbe;
 use crate::store::{Store, StoreError};
@@ -69,8 +71,8 @@ pub(super) fn io_error(what: impl Into<String>) -> impl FnOnce(io::Error) -> Run
     move |why| RunError::Io { what: what.into(), why }
 }
 
-/// Reads the configuration again; the error is for the log.
-pub type Reload = Box<dyn Fn() -> Result<Settings, String> + Send>;
+/// Reads the configuration again; the error is for the log and the status.
+pub type Reload = Box<dyn Fn() -> Result<Reread, String> + Send>;
 
 /// A recorder that records.
 pub struct Recorder {
@@ -86,12 +88,14 @@ pub struct Recorder {
     pub(super) own: Arc<OnceLock<Vec<Tid>>>,
     server: Option<Server>,
     fired: Receiver<Fired>,
-    nudge: Arc<EventFd>,
+    pub(super) nudge: Arc<EventFd>,
     pub(super) waiting: Waiting,
+    pub(super) publishing: Option<Publishing>,
     pub(super) gauge: Gauge,
     pub(super) proc: Proc,
     pub(super) started: u64,
     pub(super) snapshots: (u64, Option<PathBuf>),
+    pub(super) reread: Outcome,
     pub(super) buffer_kb: u64,
     rotations: Vec<(ClientId, Receiver<()>)>,
     stopping: Vec<ClientId>,
@@ -130,7 +134,7 @@ impl Recorder {
         let left = store.clone();
         let leftovers = spawn("dc-recover", move || finish_leftovers(&left));
         let leftovers = leftovers.map_err(io_error("start a thread"))?;
-        let origin = Origin::open(&settings.capture)?;
+        let (origin, readers) = Origin::open(&settings.capture)?;
         let nudge = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK);
         let nudge = Arc::new(nudge.map_err(|e| io_error("make an eventfd")(e.into()))?);
         let live = Arc::new(Live::default());
@@ -150,7 +154,7 @@ impl Recorder {
             began,
             channels,
         }
-        .start(&origin)?;
+        .start(&origin, readers)?;
         let proc = Proc::system();
         let own_tids = proc.own_usage().map(|u| u.threads.iter().map(|t| t.tid).collect()).unwrap_or_default();
         // Set once, here; only now can a head name the recorder's own threads, so the first cycle begins.
@@ -178,10 +182,12 @@ impl Recorder {
             fired,
             nudge,
             waiting: Waiting::default(),
+            publishing: None,
             gauge: Gauge::default(),
             proc,
             started: began.boot,
             snapshots: (0, None),
+            reread: Outcome::default(),
             buffer_kb,
             rotations: Vec::new(),
             stopping: Vec::new(),
@@ -224,7 +230,9 @@ impl Recorder {
     }
 
     fn wait(&self, timeout: Duration, with: &Serve<'_>) {
-        let timeout = self.waiting.due_in(Instant::now()).map_or(timeout, |due| due.min(timeout));
+        // What waits while a snapshot goes to the disk is looked at when that says that it is done.
+        let due = self.waiting.due_in(Instant::now()).filter(|_| self.publishing.is_none());
+        let timeout = due.map_or(timeout, |due| due.min(timeout));
         let timeout = if self.rotations.is_empty() { timeout } else { timeout.min(Duration::from_millis(5)) };
         let mut fds = vec![PollFd::new(self.nudge.as_fd(), PollFlags::POLLIN)];
         fds.extend(with.signals.map(|s| PollFd::new(s.fd(), PollFlags::POLLIN)));
@@ -250,8 +258,11 @@ impl Recorder {
         }
         if let (true, Some(reload)) = (pending.reload, reload) {
             match reload() {
-                Ok(settings) => self.adopt(settings),
-                Err(e) => tracing::error!("the configuration stays as it was: {e}"),
+                Ok(reread) => self.adopt(reread),
+                Err(e) => {
+                    tracing::error!("the configuration stays as it was: {e}");
+                    self.reread.failed = Some(e);
+                }
             }
         }
         for fired in self.fired.try_iter().collect::<Vec<_>>() {
@@ -261,26 +272,22 @@ impl Recorder {
     }
 
     /// Takes over what can change while recording; says what needs a restart.
-    fn adopt(&mut self, settings: Settings) {
-        if settings.capture != self.settings.capture
-            || settings.counters != self.settings.counters
-            || settings.store.segment != self.settings.store.segment
-            || settings.store.level != self.settings.store.level
+    fn adopt(&mut self, reread: Reread) {
+        self.reread = Outcome { waiting: reread.at_next_start(&self.settings), failed: None };
+        let Reread { settings, .. } = reread;
+        if settings.control != self.settings.control
+            && let Some(server) = &self.server
         {
-            tracing::warn!(
-                "changes of [capture], [counters], segment length and compression take effect at the next start"
-            );
+            match server.open_to(&settings.control) {
+                Ok(()) => self.settings.control.clone_from(&settings.control),
+                Err(e) => self.reread.failed = Some(format!("[control]: {e}")),
+            }
         }
-        self.live.lock().limits = limits(&settings);
-        self.facts.set_triggers(Triggers::new(&settings.triggers));
-        self.settings.snapshot_last = settings.snapshot_last;
-        self.settings.triggers = settings.triggers;
-        self.settings.store = super::settings::StoreSettings {
-            segment: self.settings.store.segment,
-            level: self.settings.store.level,
-            ..settings.store
-        };
+        self.settings.adopt(settings);
+        self.live.lock().limits = limits(&self.settings);
+        self.facts.set_triggers(Triggers::new(&self.settings.triggers));
         tracing::info!("configuration read again");
+        self.reread.warnings().iter().for_each(|w| tracing::warn!("{w}"));
     }
 
     fn requests(&mut self) {
@@ -304,8 +311,11 @@ impl Recorder {
             Request::Status {} => Reply::Status(Box::new(self.status())),
             Request::Snapshot { last_ns, label, why } => {
                 let why = if why.is_empty() { "command" } else { &why };
-                self.ask_snapshot(Some(client), last_ns, label.unwrap_or_default(), why, String::new());
-                return;
+                let label = label.unwrap_or_default();
+                match snapshots::sensible(last_ns, &label).and_then(|()| snapshots::sensible(None, why)) {
+                    Ok(()) => return self.ask_snapshot(Some(client), last_ns, label, why, String::new()),
+                    Err(error) => Reply::Error { error },
+                }
             }
             Request::Rotate {} => return self.rotate(Some(client)),
             Request::Mark { text } => match self.origin.mark(&text) {
@@ -352,6 +362,8 @@ impl Recorder {
 
     /// Finishes the segment, restores tracefs, lets go of the store.
     pub fn stop(mut self) -> Result<(), RunError> {
+        // Who asked for a snapshot just before the end gets it.
+        self.finish_snapshots();
         // No more events come in, so the last cycle sees the end of all.
         let stopped = self.origin.stop();
         if let Some(pipeline) = self.pipeline.take() {
@@ -457,13 +469,13 @@ fn finish_leftovers(store: &Store) {
     };
     for recovery in done {
         match recovery.outcome {
-            Outcome::Finished { path, frames, cut, .. } => {
+            recover::Outcome::Finished { path, frames, cut, .. } => {
                 tracing::warn!(path = %path.display(), frames, cut, "finished a segment that a dead recorder left");
             }
-            Outcome::Deleted { bytes } => {
+            recover::Outcome::Deleted { bytes } => {
                 tracing::warn!(path = %recovery.found.display(), bytes, "deleted an empty left-over")
             }
-            Outcome::Left(e) => tracing::warn!("a left-over stays as it is: {e}"),
+            recover::Outcome::Left(e) => tracing::warn!("a left-over stays as it is: {e}"),
         }
     }
 }

@@ -24,6 +24,7 @@ use super::sampling::{FULL_RATE, SamplingThread};
 use super::settings::Settings;
 use super::triggers::{Fired, Triggers};
 use super::{clock, machine, writer};
+use crate::kernel::cpu_reader::CpuReader;
 use crate::kernel::instance::Instance;
 use crate::kernel::procfs::Proc;
 use crate::kernel::stats::CpuStats;
@@ -92,16 +93,15 @@ pub(super) struct Setup<'a> {
 }
 
 impl Setup<'_> {
-    /// Starts to record.
-    pub(super) fn start(self, origin: &Origin) -> Result<Pipeline, RunError> {
+    /// Starts to record with what [`Origin::open`] gave.
+    pub(super) fn start(self, origin: &Origin, readers: Vec<CpuReader>) -> Result<Pipeline, RunError> {
         match origin {
-            Origin::Ftrace(instance) => self.ftrace(instance),
+            Origin::Ftrace(instance) => self.ftrace(instance, readers),
             Origin::Proc { marks, .. } => self.proc(marks.1.clone()),
         }
     }
 
-    fn ftrace(self, instance: &Arc<Instance>) -> Result<Pipeline, RunError> {
-        let readers = instance.readers()?;
+    fn ftrace(self, instance: &Arc<Instance>, readers: Vec<CpuReader>) -> Result<Pipeline, RunError> {
         let stats: Vec<_> = readers.iter().filter_map(|r| Some((r.cpu(), instance.stats(r.cpu()).ok()?))).collect();
         let plan = Plan::new(instance.events());
         for event in &plan.not_understood {

@@ -10,6 +10,23 @@ use super::control::ClientId;
 /// Between two snapshots.
 const REST: Duration = Duration::from_secs(1);
 
+/// Longest label, bytes: it goes into names, footers and lists.
+pub const MAX_LABEL: usize = 120;
+
+/// Whether a request can be served at all.
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub fn sensible(last_ns: Option<u64>, label: &str) -> Result<(), String> {
+    if last_ns == Some(0) {
+        return Err("a snapshot of 0 s would keep nothing: ask for a length such as 5m".into());
+    }
+    match label.len() {
+        ..=MAX_LABEL => Ok(()),
+        n => Err(format!("the label has {n} bytes; {MAX_LABEL} are the most")),
+    }
+}
+
 /// One request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Asked {
@@ -128,6 +145,14 @@ mod tests {
         assert_eq!(taken.iter().map(|m| m.last_ns).collect::<Vec<_>>(), [0, 49]);
         assert_eq!(taken[1].detail, "49 requests");
         assert_eq!(waiting.due_in(start), None);
+    }
+
+    #[test]
+    fn what_cannot_be_served_is_refused_in_words() {
+        assert_eq!(sensible(None, ""), Ok(()));
+        assert_eq!(sensible(Some(1), &"x".repeat(MAX_LABEL)), Ok(()));
+        assert_eq!(sensible(None, &"é".repeat(61)).unwrap_err(), "the label has 122 bytes; 120 are the most");
+        assert!(sensible(Some(0), "").unwrap_err().contains("would keep nothing"));
     }
 
     #[test]

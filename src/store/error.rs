@@ -3,6 +3,7 @@
 use super::footer::FormatVersion;
 use super::lock::Holder;
 use crate::names::printable;
+use crate::units::show::span_words;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -57,6 +58,12 @@ pub enum StoreError {
         /// Who has it.
         holder: Holder,
     },
+    /// There is nothing of that name.
+    #[error("{}: no such file or directory (another store: --dir DIR)", shown(path))]
+    Missing {
+        /// What was named.
+        path: PathBuf,
+    },
     /// There is no store here.
     #[error("{} is not a dashcam store: it has no segments/ folder; name another with --dir", shown(path))]
     NoStore {
@@ -64,7 +71,11 @@ pub enum StoreError {
         path: PathBuf,
     },
     /// The asked window holds nothing.
-    #[error("nothing was recorded between boot clock {from} and {to} ns in {}", shown(path))]
+    #[error(
+        "{} holds nothing of the {} asked for; `dashcam segments` lists what there is",
+        shown(path),
+        span_words(to.saturating_sub(*from))
+    )]
     EmptyWindow {
         /// The store.
         path: PathBuf,
@@ -125,6 +136,22 @@ pub enum DamageKind {
     /// The footer contradicts itself or the file.
     #[error("the footer does not fit the file")]
     Footer,
+    /// The footer tells a number that the frames do not bear out.
+    #[error("the footer says {footer} {what}, the frames hold {found}")]
+    Disagrees {
+        /// Of what: "events", "lost events", …
+        what: &'static str,
+        /// As the footer has it.
+        footer: u64,
+        /// Recounted.
+        found: u64,
+    },
+    /// A finished file without a footer.
+    #[error("the footer is missing, so the file was cut off here, or dashcam did not write it")]
+    NoFooter,
+    /// A finished file of no bytes.
+    #[error("the file is empty")]
+    Empty,
 }
 
 /// A path as text that is safe on a terminal.

@@ -61,7 +61,9 @@ impl Store {
             Ok(m) if m.is_dir() => Ok(store),
             Ok(_) => Err(StoreError::NoStore { path: root.to_owned() }),
             Err(e) if e.kind() == io::ErrorKind::NotFound || e.kind() == io::ErrorKind::NotADirectory => {
-                Err(StoreError::NoStore { path: root.to_owned() })
+                let path = root.to_owned();
+                let there = fs::symlink_metadata(root).is_ok();
+                Err(if there { StoreError::NoStore { path } } else { StoreError::Missing { path } })
             }
             Err(e) => Err(StoreError::io("open", &store.segments_dir(), e)),
         }
@@ -222,7 +224,8 @@ mod tests {
     fn folders_are_made_with_the_rights_of_the_design() {
         let tmp = tempfile::tempdir().unwrap();
         let root = tmp.path().join("a/b");
-        assert!(matches!(Store::open(&root), Err(StoreError::NoStore { .. })));
+        assert!(matches!(Store::open(&root), Err(StoreError::Missing { .. })));
+        assert!(matches!(Store::open(tmp.path()), Err(StoreError::NoStore { .. })));
         let store = Store::create(&root).unwrap();
         let mode = fs::metadata(store.segments_dir()).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode & !0o750, 0, "never more than 0750, whatever the umask");

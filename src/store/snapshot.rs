@@ -2,7 +2,8 @@
 //!
 //! Frames are copied byte by byte (inside the kernel where it can), never decompressed, so five minutes take
 //! milliseconds and recording never waits. [`plan`] opens the sources, so retention cannot take them away; the caller
-//! then makes a head for [`Plan::window`] and calls [`Plan::write`]. Never touches a segment.
+//! then makes a head for [`Plan::window`] and calls [`Plan::write`]. Nobody sees a snapshot before it is whole and on the
+//! disk. Never touches a segment.
 
 use super::catalog::{Catalog, byte_run};
 use super::error::{StoreError, shown};
@@ -13,7 +14,7 @@ use super::layout::Store;
 use super::merge;
 use super::name::SegmentName;
 use super::scan;
-use super::writer::{Finished, SegmentWriter, Syncer};
+use super::writer::{Finished, SegmentWriter};
 use crate::sched::summary::Window;
 use std::fs::File;
 use std::ops::Range;
@@ -63,6 +64,28 @@ struct Source {
     frames: Range<usize>,
 }
 
+/// A snapshot whose frames are all copied and that nobody sees yet. Dropping it deletes the file.
+pub struct Prepared {
+    writer: SegmentWriter,
+    totals: Totals,
+    summary: Summary,
+}
+
+impl Prepared {
+    /// Ends the file, brings it to the disk, and makes it visible: what is there is whole even after a power cut. The disk
+    /// may take its time, so not from a thread that must not wait.
+    pub fn publish(mut self) -> Result<Taken, StoreError> {
+        let file = self.writer.finish(self.totals.clone(), std::mem::take(&mut self.summary))?;
+        Ok(Taken { file, totals: self.totals.clone() })
+    }
+}
+
+impl Drop for Prepared {
+    fn drop(&mut self) {
+        self.writer.discard();
+    }
+}
+
 /// A snapshot that is there.
 #[derive(Debug)]
 pub struct Taken {
@@ -70,16 +93,6 @@ pub struct Taken {
     pub file: Finished,
     /// Its totals, [`Totals::snapshot`] included.
     pub totals: Totals,
-    syncer: Syncer,
-}
-
-impl Taken {
-    /// Brings it to the disk. Not part of taking it, since the disk may be busy for longer than an operator should wait: until then a
-    /// power cut (not a crash of any process) can damage it, and its segments are still there.
-    pub fn sync(&self) -> Result<(), StoreError> {
-        self.syncer.sync()?;
-        self.file.path.parent().map_or(Ok(()), super::layout::sync_dir)
-    }
 }
 
 /// Finds and opens what the request needs. `growing` is the open segment when its writer asks; without it
@@ -189,32 +202,31 @@ impl Plan {
         Ok(all)
     }
 
-    /// Writes it into the store's `snapshots/`; visible there only when whole. `head`: packets of the fresh head.
-    pub fn write(self, store: &Store, head: &[u8], level: i32) -> Result<Taken, StoreError> {
+    /// Copies its frames into the store's `snapshots/`, visible there once [`Prepared::publish`] is done. `head`: packets of
+    /// the fresh head.
+    pub fn prepare(self, store: &Store, head: &[u8], level: i32) -> Result<Prepared, StoreError> {
         let start = self.sources.first().map_or(0, |s| s.footer.totals.real_of(self.window.from));
         let name = SegmentName::snapshot(start, store.next_sequence()?, &self.request.label);
         let writer = SegmentWriter::begin(&store.snapshots_dir(), &name)?;
-        self.write_to(writer, head, level)
+        self.fill(writer, head, level)
+    }
+
+    /// The same and publishes it at once.
+    pub fn write(self, store: &Store, head: &[u8], level: i32) -> Result<Taken, StoreError> {
+        self.prepare(store, head, level)?.publish()
     }
 
     /// Writes it to a file of the caller's choice, replacing what stands there; visible there only when whole.
     pub fn write_file(self, path: &Path, head: &[u8], level: i32) -> Result<Taken, StoreError> {
         let sequence = self.sources.last().map_or(0, |s| s.footer.totals.sequence);
         let writer = SegmentWriter::begin_at(path, sequence)?;
-        self.write_to(writer, head, level)
+        self.fill(writer, head, level)?.publish()
     }
 
-    fn write_to(self, mut writer: SegmentWriter, head: &[u8], level: i32) -> Result<Taken, StoreError> {
-        match self.fill(&mut writer, head, level) {
-            Ok((file, totals)) => Ok(Taken { file, totals, syncer: writer.syncer()? }),
-            Err(e) => {
-                writer.discard();
-                Err(e)
-            }
-        }
-    }
-
-    fn fill(&self, writer: &mut SegmentWriter, head: &[u8], level: i32) -> Result<(Finished, Totals), StoreError> {
+    fn fill(&self, writer: SegmentWriter, head: &[u8], level: i32) -> Result<Prepared, StoreError> {
+        // From here on an error deletes what was written.
+        let mut made = Prepared { writer, totals: Totals::default(), summary: Summary::default() };
+        let writer = &mut made.writer;
         let mut compressor = FrameCompressor::new(level).map_err(|e| StoreError::io("compress", writer.path(), e))?;
         let mut frame = Vec::new();
         compressor.compress(head, &mut frame).map_err(|e| StoreError::io("compress", writer.path(), e))?;
@@ -228,9 +240,9 @@ impl Plan {
             self.sources.iter().map(|s| (&s.footer.totals, &s.footer.summary, s.window())).collect();
         let (mut totals, summary) = merge::merge(&parts, self.window);
         totals.snapshot = Some(self.note());
-        let totals = writer.complete(totals);
-        let file = writer.close(totals.clone(), summary, false)?;
-        Ok((file, totals))
+        made.totals = made.writer.complete(totals);
+        made.summary = summary;
+        Ok(made)
     }
 }
 

@@ -241,11 +241,6 @@ impl SegmentWriter {
     /// On error the file is a whole `.part` without a footer; call again, or drop the writer
     /// and leave the file to [`super::recover`].
     pub fn finish(&mut self, totals: Totals, summary: Summary) -> Result<Finished, StoreError> {
-        self.close(totals, summary, true)
-    }
-
-    /// As [`SegmentWriter::finish`]; without `durable` nothing waits for the disk.
-    pub(super) fn close(&mut self, totals: Totals, summary: Summary, durable: bool) -> Result<Finished, StoreError> {
         let done = |bytes| Finished { path: self.finished_path.clone(), bytes, sequence: self.sequence };
         if self.finished {
             return Ok(done(self.good));
@@ -257,7 +252,7 @@ impl SegmentWriter {
             self.cut_back()?;
         }
         self.append(&bytes)?;
-        if durable && let Err(e) = self.sync() {
+        if let Err(e) = self.sync() {
             self.cut_back()?;
             return Err(e);
         }
@@ -267,7 +262,7 @@ impl SegmentWriter {
         }
         self.finished = true;
         self.good += bytes.len() as u64;
-        if durable && let Some(dir) = self.finished_path.parent() {
+        if let Some(dir) = self.finished_path.parent() {
             sync_dir(dir)?;
         }
         Ok(Finished { path: self.finished_path.clone(), bytes: self.good, sequence: self.sequence })
