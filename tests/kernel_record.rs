@@ -6,6 +6,7 @@ use std::fs;
 use std::io::Read;
 use std::ops::ControlFlow;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc;
@@ -126,12 +127,13 @@ impl Running {
     }
 }
 
-/// A load that ends with its owner.
+/// A load in a process group of its own, that ends with its owner.
 struct Killed(Child);
 
 impl Drop for Killed {
     fn drop(&mut self) {
-        let _ = self.0.kill();
+        let group = nix::unistd::Pid::from_raw(i32::try_from(self.0.id()).unwrap());
+        let _ = nix::sys::signal::killpg(group, nix::sys::signal::Signal::SIGKILL);
         let _ = self.0.wait();
     }
 }
@@ -504,7 +506,7 @@ fn loss_is_counted_and_shown_everywhere() {
         .map(|cpu| {
             let pinned =
                 ["-c", &cpu.to_string(), "perf", "bench", "sched", "pipe", "-l", "100000000"].map(str::to_owned);
-            Killed(Command::new("taskset").args(pinned).stdout(Stdio::null()).spawn().unwrap())
+            Killed(Command::new("taskset").args(pinned).stdout(Stdio::null()).process_group(0).spawn().unwrap())
         })
         .collect();
     thread::sleep(Duration::from_millis(600));

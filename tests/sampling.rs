@@ -33,7 +33,10 @@ impl Bed {
     fn new() -> Bed {
         let dir = tempfile::tempdir().unwrap();
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        fs::copy(env!("CARGO_BIN_EXE_dashcam"), dir.path().join("dashcam")).unwrap();
+        // By another process: a file this one has open for writing stays so in whatever child another test forks meanwhile,
+        // and cannot be run (ETXTBSY).
+        let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_dashcam")).arg(dir.path().join("dashcam")).status();
+        assert!(copied.unwrap().success());
         for name in ["home", "run"] {
             let path = dir.path().join(name);
             fs::create_dir(&path).unwrap();

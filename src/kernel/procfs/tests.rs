@@ -163,7 +163,15 @@ fn a_file_of_another_kind_is_told_not_taken() {
 fn case_42_a_real_process_with_a_hostile_command_line() {
     let mut child = Command::new("/bin/sleep").arg0("evil \x1b[2J)\n(").arg("60").spawn().unwrap();
     let pid = Tid::try_from(child.id()).unwrap();
-    let p = Proc::system().process(pid);
+    // `spawn` returns when the child has given up our memory, in the middle of its exec: for an instant after that its
+    // command line is still empty (begin_new_exec lets the parent of a vfork go, load_elf_binary sets mm->arg_end later).
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    let p = loop {
+        let p = Proc::system().process(pid);
+        if p.as_ref().is_ok_and(|p| !p.cmdline.is_empty()) || std::time::Instant::now() > end {
+            break p;
+        }
+    };
     child.kill().unwrap();
     child.wait().unwrap();
     let p = p.unwrap();
