@@ -82,14 +82,20 @@ fn the_busy_thread_its_cpu_and_its_share_are_on_screen_and_right() {
     s.keys("/dc-busy\r");
     s.wait("the busy thread's row", |screen| run_percent(&screen.contents(), busy.tid).is_some());
 
-    // The whole window of 10 s lies within these twelve.
+    // The screen is a little behind, and what else the machine does may begin or end meanwhile; then the next ten seconds,
+    // the length of the window, tell.
     std::thread::sleep(Duration::from_secs(2));
-    let (begin, ran) = (std::time::Instant::now(), busy.ran());
-    std::thread::sleep(Duration::from_secs(10));
-    let shown = run_percent(&s.text(), busy.tid).unwrap();
-    let real = (busy.ran() - ran) as f64 * 100.0 / begin.elapsed().as_nanos() as f64;
-    // The screen is up to a second behind, and other tests may begin or end within that second.
-    assert!((shown - real).abs() < 20.0, "{shown} % on screen, {real:.1} % by the kernel's own account\n{}", s.text());
+    let mut told = Vec::new();
+    let agree = (0..6).any(|_| {
+        let (begin, ran) = (std::time::Instant::now(), busy.ran());
+        std::thread::sleep(Duration::from_secs(10));
+        let shown = s.text();
+        let real = (busy.ran() - ran) as f64 * 100.0 / begin.elapsed().as_nanos() as f64;
+        let shown = run_percent(&shown, busy.tid);
+        told.push((shown, real));
+        shown.is_some_and(|shown| (shown - real).abs() < 10.0)
+    });
+    assert!(agree, "% on screen, and by the kernel's own account: {told:?}\n{}", s.text());
 
     s.keys("\r");
     s.sees(&format!("CPU {CPU}"));

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use dashcam::kernel::cpu_reader::{ReadOutcome, Wake, wait};
-use dashcam::kernel::instance::{Blocked, Instance, InstanceError, Settings, TraceClock};
+use dashcam::kernel::instance::{Blocked, Instance, InstanceError, Note, Settings, TraceClock};
 use dashcam::kernel::loss::LossMeter;
 use dashcam::kernel::records::{Cursor, Step};
 use dashcam::kernel::stack::StackFormat;
@@ -149,12 +149,11 @@ fn records_switches_in_time_order_with_stacks_and_markers() {
     instance.start().unwrap();
     let marker = format!("B|{}|dashcam \u{2713}", std::process::id());
     fs::write(instance.marker_path(), &marker).unwrap();
-    let until = std::time::Instant::now() + Duration::from_millis(300);
-    while std::time::Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(1));
+    for _ in 0..300 {
+        std::thread::sleep(Duration::from_micros(500));
     }
     // Goes to D state for certain: vfork suspends the parent killably until the child execs.
-    Command::new("sh").args(["-c", "sync"]).status().unwrap();
+    Command::new("true").status().unwrap();
     instance.stop().unwrap();
 
     let switch = instance.events().find("sched", "sched_switch").unwrap().format.clone();
@@ -211,7 +210,8 @@ fn records_switches_in_time_order_with_stacks_and_markers() {
 fn a_thread_in_d_state_leaves_its_kernel_stack() {
     tracefs();
     let instance = Instance::open(&settings("stack")).unwrap();
-    assert_eq!(instance.notes(), [], "this kernel has all that is asked for");
+    let stacks_refused = instance.notes().iter().any(|n| matches!(n, Note::NoStacks { .. }));
+    assert!(!stacks_refused, "{:?}", instance.notes());
     let mut readers = instance.readers().unwrap();
     instance.start().unwrap();
     // vfork keeps the parent in D (killable) until the child execs or ends.
@@ -233,10 +233,11 @@ fn a_thread_in_d_state_leaves_its_kernel_stack() {
     let (mut blocked, mut stacks) = (0, 0);
     let mut buf = vec![0; instance.layout().sub_buffer_size()];
     for reader in &mut readers {
+        // A page may end between a switch and its stack.
+        let mut expecting = false;
         reader
             .drain(&mut buf, |page| {
                 let mut cursor = Cursor::open(instance.layout(), page).unwrap();
-                let mut expecting = false;
                 while let Step::Record(record) = cursor.next(page) {
                     if record.id() == switch.id {
                         let raw = state.i64(record.data).unwrap();
@@ -309,9 +310,17 @@ fn case_4_loss_is_flagged_by_the_kernel_and_counted_in_stats() {
     for thread in busy {
         thread.join().unwrap();
     }
-    for _ in 0..300 {
-        std::thread::sleep(Duration::from_micros(100));
-    }
+    // On one CPU, however many there are: a thousand sleeps are two thousand switches of some 60 bytes.
+    std::thread::spawn(|| {
+        let mut set = nix::sched::CpuSet::new();
+        set.set(nix::sched::sched_getcpu().unwrap()).unwrap();
+        nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &set).unwrap();
+        for _ in 0..1000 {
+            std::thread::sleep(Duration::from_micros(100));
+        }
+    })
+    .join()
+    .unwrap();
     instance.stop().unwrap();
     let mut lost = 0;
     let mut buf = vec![0; instance.layout().sub_buffer_size()];

@@ -198,8 +198,10 @@ fn status_marks_rotation_snapshots_and_signals_work_as_with_ftrace() {
     assert!(warning.starts_with(&format!("sampled {hz} Hz: ")), "{warning}");
     thread::sleep(Duration::from_secs(1));
     bed.ok(&["mark", "step 7"]);
+    let segments = || files(&bed.store().join("segments")).len();
+    let before = segments();
     bed.ok(&["rotate"]);
-    assert_eq!(files(&bed.store().join("segments")).len(), 2);
+    assert!(segments() > before, "one more, or two if a minute ended meanwhile");
     bed.ok(&["mark", "step 8"]);
     thread::sleep(Duration::from_secs(1));
     let path = bed.ok(&["snapshot", "--label", "why"]);

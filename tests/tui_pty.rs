@@ -128,8 +128,8 @@ fn a_bad_keymap_stops_the_start_with_its_line() {
     std::fs::write(&file, "[any]\nqiut = \"q\"\n").unwrap();
     let mut s = browse(&["--keymap", file.to_str().unwrap()]);
     assert_eq!(s.ended(), 1);
-    let text = s.text().replace('\n', "");
-    assert!(text.contains("keys.toml:2: unknown action \"qiut\"; did you mean \"quit\"?"), "{text}");
+    let mistake = "keys.toml:2: unknown action \"qiut\"; did you mean \"quit\"?";
+    s.wait(mistake, |s| s.contents().replace('\n', "").contains(mistake));
     assert!(!s.screen.lock().unwrap().screen().alternate_screen());
 }
 
@@ -141,7 +141,7 @@ fn case_93_a_panic_gives_the_terminal_back_and_says_so() {
     let mut s = Session::start(command, 40, 120);
     assert_ne!(s.ended(), 0);
     s.is_given_back();
-    assert!(s.text().contains("a bug, on purpose"), "{}", s.text());
+    s.sees("a bug, on purpose");
 }
 
 /// Not a test by itself: what the one above runs on a terminal.

@@ -348,6 +348,9 @@ mod tests {
     use super::*;
     use std::thread;
 
+    /// Only a broken server takes this long.
+    const LONG: Duration = Duration::from_secs(60);
+
     /// Serves until `n` requests came, answering each with `reply`.
     fn serve(mut server: Server, n: usize, reply: Reply) -> thread::JoinHandle<Vec<Request>> {
         thread::spawn(move || {
@@ -389,10 +392,10 @@ mod tests {
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o660);
         let thread = serve(server, 1, Reply::Done {});
         let request = Request::Mark { text: "step 1\n\"x\"".into() };
-        assert_eq!(ask(&path, &request, PATIENCE).unwrap(), Reply::Done {});
+        assert_eq!(ask(&path, &request, LONG).unwrap(), Reply::Done {});
         assert_eq!(thread.join().unwrap(), [request]);
         assert!(!path.exists(), "the socket goes with the server");
-        assert!(matches!(ask(&path, &Request::Stop {}, PATIENCE), Err(AskError::NotRunning(_))));
+        assert!(matches!(ask(&path, &Request::Stop {}, LONG), Err(AskError::NotRunning(_))));
     }
 
     #[test]
@@ -401,7 +404,7 @@ mod tests {
         let path = dir.path().join("s");
         let thread =
             serve(Server::bind(&path, &Access::default()).unwrap(), 1, Reply::Error { error: "disk full".into() });
-        let e = ask(&path, &Request::Rotate {}, PATIENCE).unwrap_err();
+        let e = ask(&path, &Request::Rotate {}, LONG).unwrap_err();
         assert_eq!(e.to_string(), "disk full");
         thread.join().unwrap();
     }
@@ -413,7 +416,7 @@ mod tests {
         fs::create_dir(&deep).unwrap();
         let path = deep.join("control.sock");
         let thread = serve(Server::bind(&path, &Access::default()).unwrap(), 1, Reply::Done {});
-        assert_eq!(ask(&path, &Request::Stop {}, PATIENCE).unwrap(), Reply::Done {});
+        assert_eq!(ask(&path, &Request::Stop {}, LONG).unwrap(), Reply::Done {});
         thread.join().unwrap();
     }
 
@@ -433,7 +436,7 @@ mod tests {
         assert_eq!(server.turn(now), []);
         for (mut stream, want) in [(long, "at most"), (garbage, "format_disk"), (extra, "output")] {
             let mut reply = String::new();
-            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+            stream.set_read_timeout(Some(LONG)).unwrap();
             // A reset after the reply is fine: the server does not read the rest of an overlong line.
             let _ = stream.read_to_string(&mut reply);
             assert!(reply.contains("error") && reply.contains(want), "{reply}");
@@ -452,8 +455,7 @@ mod tests {
         let thread = serve(server, 1, Reply::Done {});
         // More than there are places for, and none of them ever says a word.
         let silent: Vec<_> = (0..200).map(|_| UnixStream::connect(&path).unwrap()).collect();
-        let long = Duration::from_secs(60);
-        assert_eq!(ask(&path, &Request::Rotate {}, long).unwrap(), Reply::Done {});
+        assert_eq!(ask(&path, &Request::Rotate {}, LONG).unwrap(), Reply::Done {});
         assert_eq!(thread.join().unwrap(), [Request::Rotate {}]);
         drop(silent);
     }

@@ -70,13 +70,11 @@ impl Session {
         self.wait(text, |s| s.contents().contains(text));
     }
 
-    /// Waits for the end; gives the exit code.
+    /// Waits for the end; gives the exit code. The last bytes may still be on their way to the screen: wait for what they show.
     pub fn ended(&mut self) -> u32 {
         let end = Instant::now() + DEADLINE;
         while Instant::now() < end {
             if let Some(status) = self.child.try_wait().unwrap() {
-                // The last bytes may still be on their way to the parser.
-                std::thread::sleep(Duration::from_millis(200));
                 return status.exit_code();
             }
             std::thread::sleep(Duration::from_millis(20));

@@ -166,6 +166,9 @@ pub fn record(dir: &Path, load: Load) -> Made {
         segment: Some(load.segment),
         began,
     };
+    // Where it may, the recorder goes ahead of what else this machine does: it is asked to lose nothing. Threads inherit it.
+    // SAFETY: no memory is involved; who has no right to a lower value keeps the one it has.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -15) };
     let pipeline = Pipeline::start(made, |parts, began| ReaderThread::new(source, parts, began)).unwrap();
     let left = begin + u64::try_from(load.time.as_nanos()).unwrap() + 300_000_000;
     std::thread::sleep(Duration::from_nanos(left.saturating_sub(clock::boot_now())));

@@ -328,15 +328,20 @@ fn a_spinning_threads_run_time_is_what_schedstat_counts() {
     let (proc, pid) = (Proc::system(), Tid::try_from(std::process::id()).unwrap());
     let start = std::time::Instant::now();
     let now = || u64::try_from(start.elapsed().as_nanos()).unwrap();
-    let mut s = Sampler::new(proc.clone(), now()).unwrap();
+    // What the kernel counts at least and at most between the first look and the last, whoever is pushed off a CPU meanwhile.
+    let counted = || proc.schedstat(pid, tid).unwrap().run_ns;
+    let before = counted();
+    let from = now();
+    let mut s = Sampler::new(proc.clone(), from).unwrap();
+    let began = counted();
     let mut layout = Layout::new();
-    let (before, from) = (proc.schedstat(pid, tid).unwrap().run_ns, now());
-    let mut items = Vec::new();
+    let (mut items, mut ends, mut to) = (Vec::new(), before, from);
     for _ in 0..30 {
         std::thread::sleep(std::time::Duration::from_millis(50));
-        items.extend(layout.lay_out(&s.round(now()).unwrap()));
+        (ends, to) = (counted(), now());
+        items.extend(layout.lay_out(&s.round(to).unwrap()));
     }
-    let (after, to) = (proc.schedstat(pid, tid).unwrap().run_ns, now());
+    let after = counted();
     stop.store(true, Ordering::Relaxed);
     spinner.join().unwrap();
     // On a CPU from the state that says so until the next one of that CPU or of the thread.
@@ -354,8 +359,13 @@ fn a_spinning_threads_run_time_is_what_schedstat_counts() {
         on = cpu_now.map(|cpu| (cpu, ts)).or(on);
     }
     ran += on.map_or(0, |(_, since)| to - since);
-    let (share, kernel) = (ran as f64 / (to - from) as f64, (after - before) as f64 / (to - from) as f64);
-    // Beyond the last look nothing is laid out, and what found no room in it waits for the next.
-    assert!((share - kernel).abs() < 0.02, "{share} of {kernel}");
-    assert!(kernel > 0.01, "it ran");
+    // What found no room in the last look waits for the next.
+    let room = (to - from) / 50;
+    assert!(
+        ran + room >= ends - began && ran <= after - before + room,
+        "{ran}: {} to {}",
+        ends - began,
+        after - before
+    );
+    assert!(after > before, "it ran");
 }
