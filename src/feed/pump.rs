@@ -183,6 +183,7 @@ impl Gate<'_> {
             | Item::CpuState { .. }
             | Item::ThreadState { .. }
             | Item::Counter { .. }
+            | Item::Stack { .. }
             | Item::Loss(_)
                 if self.facts_only =>
             {

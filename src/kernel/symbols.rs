@@ -94,7 +94,7 @@ impl Symbols {
         let mut line = Vec::with_capacity(128);
         while next_line(&mut from, &mut line)? {
             let Some((addr, kind, name)) = symbol_line(&line) else { continue };
-            // The sections' ends may be of any type, and hold no function.
+            // The sections' borders may be of any type. The function that begins there has a name of its own.
             match name {
                 b"__sched_text_start" => s.sched.start = addr,
                 b"__sched_text_end" => s.sched.end = addr,
@@ -103,8 +103,9 @@ impl Symbols {
                 _ => {}
             }
             let text = matches!(kind, b't' | b'T' | b'w' | b'W');
+            let border = name.ends_with(b"_text_start") || name.ends_with(b"_text_end");
             // "__pfx_x" names the padding before x, which is never in a stack.
-            if !text || name.starts_with(b"__pfx_") {
+            if !text || border || name.starts_with(b"__pfx_") {
                 continue;
             }
             if addr == 0 {
@@ -155,10 +156,21 @@ impl Symbols {
     pub fn blocked_in(&self, stack: &[u64]) -> BlockedIn<'_> {
         // A return address behind a call that ends a function belongs to the next one: look one byte before.
         let frames = || stack.iter().map(|addr| addr.saturating_sub(1));
-        let first = frames().position(|a| self.is_scheduler(a)).unwrap_or(0);
-        let function = frames().skip(first).find(|a| !self.is_scheduler(*a)).and_then(|a| self.lookup(a));
+        let function =
+            frames().skip(self.tracer_frames(stack)).find(|a| !self.is_scheduler(*a)).and_then(|a| self.lookup(a));
         let io_wait = frames().any(|a| self.lookup(a).is_some_and(counts_as_io));
         BlockedIn { function: function.unwrap_or_default(), io_wait }
+    }
+
+    /// The functions of a blocked thread's stack, innermost first, without the tracer's own; `None` for an address in no
+    /// function that is known.
+    pub fn functions(&self, stack: &[u64]) -> impl Iterator<Item = Option<&[u8]>> {
+        stack.iter().skip(self.tracer_frames(stack)).map(|addr| self.lookup(addr.saturating_sub(1)))
+    }
+
+    /// How many frames stand before the scheduler's first one: the tracer's.
+    fn tracer_frames(&self, stack: &[u64]) -> usize {
+        stack.iter().position(|addr| self.is_scheduler(addr.saturating_sub(1))).unwrap_or(0)
     }
 
     /// True for the scheduler's own frames: by section where the kernel tells its sections, else by name.
@@ -298,6 +310,14 @@ ffffffffc0000000 t nvme_wait\t[nvme]
         let (s, _) = parse(KALLSYMS);
         let stack = [0xffffffff81000150, 0xffffffff81000220, 0xffffffff82000040, 0xffffffff81001044];
         assert_eq!(blocked(&s, &stack), ("jbd2_log_wait_commit", false));
+    }
+
+    #[test]
+    fn a_stack_is_told_whole_but_for_the_tracer() {
+        let (s, _) = parse(KALLSYMS);
+        let stack = [0xffffffff81000150, 0xffffffff82000040, 0xffffffff82000110, 0xffffffff81001044, 5];
+        let told: Vec<_> = s.functions(&stack).map(|f| f.map(|f| std::str::from_utf8(f).unwrap())).collect();
+        assert_eq!(told, [Some("__schedule"), Some("schedule"), Some("jbd2_log_wait_commit"), None]);
     }
 
     #[test]

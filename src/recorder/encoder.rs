@@ -294,6 +294,7 @@ impl Encoder {
                 facts.span = Some(facts.span.map_or((min, max), |(a, b)| (a.min(min), b.max(max))));
             }
         }
+        self.parts.stacks.write(&mut self.out);
         if complete_through > 0 {
             packets::complete_through(complete_through, &mut self.out);
         }
@@ -457,7 +458,7 @@ impl Encoder {
                 return;
             }
             Kind::Stack => {
-                let found = self.parts.stacks.resolve(plan.stack(data));
+                let found = self.parts.stacks.seen(ts, pid, plan.stack(data));
                 cpu.bundle.blocked_reason(ts, pid, pid, found.io_wait, &found.function);
             }
             Kind::Print => {

@@ -177,6 +177,9 @@ pub enum Item {
     Metadata { key: NameId, value: NameId },
     /// Data came from sampling procfs, not from events: waits, wakers and preemptors are unknown.
     Sampled { hz: u32 },
+    /// With which kernel stack a thread blocked: its functions in one text, innermost first, a newline between two. Comes
+    /// at some time after the switch it belongs to.
+    Stack { ts: u64, tid: Tid, functions: NameId },
     /// Part of the input could not be read.
     Damage { cpu: Option<u32>, what: NameId },
 }

@@ -379,6 +379,8 @@ pub struct SpanDetail {
     pub latency: Option<u64>,
     /// The kernel counted it as waiting for I/O.
     pub io_wait: Option<bool>,
+    /// The kernel stack it blocked with, when recorded: its functions in one text, innermost first, a newline between two.
+    pub stack: NameId,
     /// False when a loss or gap cut it short.
     pub end_known: bool,
 }

@@ -200,6 +200,8 @@ pub struct Slice {
     pub detail: SpanDetail,
     /// Cgroup path.
     pub cgroup: NameId,
+    /// Functions of the kernel stack it blocked with, innermost first; none when not recorded.
+    pub stack: Vec<Box<str>>,
 }
 
 /// A raw event: when, on which CPU, and what, in the words of the trace.

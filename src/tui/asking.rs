@@ -189,7 +189,9 @@ fn slice(track: TrackId, detail: Option<SpanDetail>, speaker: &mut Speaker, view
     let others = [Some(detail.span.utid), detail.before, detail.next, detail.waker.flatten()];
     others.into_iter().flatten().for_each(|u| speaker.thread(u, view));
     detail.wait.iter().for_each(|w| say_wait(w, speaker, view));
-    Reply::Slice(Some(Box::new(Slice { track, detail, cgroup })))
+    let functions = view.names.bytes(detail.stack).split(|b| *b == b'\n').filter(|f| !f.is_empty());
+    let stack = functions.map(|f| printable(f).into()).collect();
+    Reply::Slice(Some(Box::new(Slice { track, detail, cgroup, stack })))
 }
 
 fn search(

@@ -50,6 +50,7 @@ pub fn reply(ask: &Ask) -> Reply {
         Ask::Thread { .. } => Reply::Thread(Box::new(thread()), WINDOW),
         Ask::Cpu { .. } => Reply::Cpu(Box::new(cpu())),
         Ask::Timeline { .. } => Reply::Timeline(Box::new(timeline())),
+        Ask::Slice { track: TrackId::Thread(3), .. } => Reply::Slice(Some(Box::new(blocked_slice()))),
         Ask::Slice { .. } | Ask::WorstWait { .. } | Ask::Search { .. } => Reply::Slice(Some(Box::new(slice()))),
         Ask::Chain { .. } => {
             let share = |utid, share| Share { utid: Some(utid), share, amount: 1 };

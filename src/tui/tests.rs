@@ -12,11 +12,12 @@ use crate::sched::summary::TrackId;
 use proptest::prelude::*;
 
 /// Every screen and pop-up: a name and the keys that lead there from the overview.
-const PLACES: [(&str, &str); 13] = [
+const PLACES: [(&str, &str); 14] = [
     ("overview", ""),
     ("thread", "enter"),
     ("cpu", "shift-tab shift-tab enter"),
     ("timeline", "f2 down down down n"),
+    ("stack", "f2 down down down down n"),
     ("chain", "f2 n c"),
     ("events", "f2 n e"),
     ("segments", "f3"),

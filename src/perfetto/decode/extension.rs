@@ -51,6 +51,14 @@ impl Decoder {
         for c in &extension.counters {
             sink(Item::Counter { ts: c.ts, name: names.intern(&c.name), cpu: c.cpu, value: c.value });
         }
+        for stack in &extension.stacks {
+            let functions = names.intern(&stack.functions);
+            let mut ts = 0u64;
+            for (tid, by) in stack.tids.iter().zip(&stack.times) {
+                ts = ts.wrapping_add_signed(*by);
+                sink(Item::Stack { ts, tid: *tid, functions });
+            }
+        }
         for d in &extension.damage {
             sink(Item::Damage { cpu: d.cpu, what: names.intern(&d.what) });
         }

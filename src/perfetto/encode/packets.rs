@@ -279,6 +279,28 @@ pub fn complete_through(ts: u64, out: &mut Vec<u8>) {
     dashcam(DashcamPacket { complete_through: Some(ts), ..Default::default() }, out);
 }
 
+/// A kernel stack (functions, innermost first, a newline between two) and who blocked with it, when (ns, boot).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Stack {
+    /// The functions.
+    pub functions: Vec<u8>,
+    /// Who and when.
+    pub blocked: Vec<(Tid, u64)>,
+}
+
+/// Kernel stacks.
+pub fn stacks(stacks: &[Stack], out: &mut Vec<u8>) {
+    let record = |stack: &Stack| {
+        let before = std::iter::once(0).chain(stack.blocked.iter().map(|b| b.1));
+        m::StackRecord {
+            functions: stack.functions.clone(),
+            tids: stack.blocked.iter().map(|b| b.0).collect(),
+            times: stack.blocked.iter().zip(before).map(|(b, before)| b.1.wrapping_sub(before) as i64).collect(),
+        }
+    };
+    dashcam(DashcamPacket { stacks: stacks.iter().map(record).collect(), ..Default::default() }, out);
+}
+
 /// Losses that belong to no bundle.
 pub fn losses(losses: &[Loss], out: &mut Vec<u8>) {
     dashcam(DashcamPacket { losses: losses.iter().map(loss_record).collect(), ..Default::default() }, out);

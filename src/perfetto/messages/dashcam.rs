@@ -62,6 +62,23 @@ pub struct DashcamPacket {
     /// Local time minus UTC when the enclosing clock snapshot was taken, minutes.
     #[prost(sint32, optional, tag = "19")]
     pub zone_offset_minutes: Option<i32>,
+    /// Kernel stacks of threads that blocked, each distinct one once in a frame.
+    #[prost(message, repeated, tag = "20")]
+    pub stacks: Vec<StackRecord>,
+}
+
+/// A kernel stack, and which threads blocked with it and when.
+#[derive(Clone, PartialEq, Message)]
+pub struct StackRecord {
+    /// Its functions, innermost first, a newline between two.
+    #[prost(bytes = "vec", tag = "1")]
+    pub functions: Vec<u8>,
+    /// Who blocked.
+    #[prost(int32, repeated, tag = "2")]
+    pub tids: Vec<i32>,
+    /// When each of them did, ns on the boot clock: the first as it is, the others as the difference to the one before.
+    #[prost(sint64, repeated, tag = "3")]
+    pub times: Vec<i64>,
 }
 
 /// Who runs on a CPU.

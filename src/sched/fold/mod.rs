@@ -401,6 +401,7 @@ impl Folder {
             | Item::Cpu(_)
             | Item::Counter { .. }
             | Item::Metadata { .. }
+            | Item::Stack { .. }
             | Item::Damage { cpu: None, .. } => {}
             // Part of this CPU's events could not be read: as good as lost.
             Item::Damage { cpu: Some(cpu), .. } => self.loss(&Loss { cpu: *cpu, from: 0, to: 0, count: None }, sink),

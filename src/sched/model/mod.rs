@@ -21,11 +21,12 @@ mod waits;
 
 pub use search::{Hit, SearchFor, glob};
 
-use super::event::{CpuFact, EventKind, Item, Loss, ThreadNow};
+use super::event::{CpuFact, EventKind, Item, Loss, ThreadNow, Tid};
 use super::fold::{Consumer, Folder, Utid};
 use super::order::{MAX_CPUS, MAX_TIME};
 use super::summary::Window;
 use super::threads::Threads;
+use crate::names::NameId;
 use kept::Kept;
 use lists::Slice;
 use piece::{NONE, OPEN, Piece};
@@ -47,7 +48,7 @@ impl Default for Limits {
     }
 }
 
-/// Losses, gaps and markers kept; the oldest go first.
+/// Losses, gaps, stacks and markers kept; the oldest go first.
 const MAX_NOTES: usize = 1 << 20;
 
 /// See the module.
@@ -61,6 +62,8 @@ pub struct Model {
     losses: VecDeque<Loss>,
     gaps: VecDeque<Window>,
     prints: VecDeque<markers::Print>,
+    /// Kernel stacks by time: when, who, which functions.
+    stacks: VecDeque<(u64, Tid, NameId)>,
     topology: Vec<CpuFact>,
     next_check: usize,
 }
@@ -92,6 +95,7 @@ impl Model {
             losses: VecDeque::new(),
             gaps: VecDeque::new(),
             prints: VecDeque::new(),
+            stacks: VecDeque::new(),
             topology: Vec::new(),
             next_check: limits.intervals.min(1 << 16),
         }
@@ -124,6 +128,12 @@ impl Model {
             Item::Gap { from, to } => {
                 self.gaps.push_back(Window { from: (*from).min(MAX_TIME), to: (*to).min(MAX_TIME) });
             }
+            Item::Stack { ts, tid, functions } => {
+                let ts = (*ts).min(MAX_TIME);
+                // Each frame brings its own, so that they come nearly in order.
+                let at = self.stacks.partition_point(|s| s.0 <= ts);
+                self.stacks.insert(at, (ts, *tid, *functions));
+            }
             Item::Cpu(fact) => match self.topology.iter().position(|c| c.cpu == fact.cpu) {
                 Some(at) => self.topology[at] = *fact,
                 None if self.topology.len() < MAX_CPUS as usize => self.topology.push(*fact),
@@ -148,6 +158,8 @@ impl Model {
         self.kept.prune_before(ts, self.folder.threads());
         let drop = self.prints.partition_point(|p| p.ts < ts);
         self.prints.drain(..drop);
+        let drop = self.stacks.partition_point(|s| s.0 < ts);
+        self.stacks.drain(..drop);
         self.losses.retain(|l| l.to.max(l.from) >= ts);
         self.gaps.retain(|g| g.to > ts);
     }
@@ -277,7 +289,7 @@ impl Model {
         closed.or_else(|| self.open_slice(cpu).filter(|s| s.start <= ts && ts <= s.end).map(|s| s.utid))
     }
 
-    fn learn_owner(&mut self, tid: super::event::Tid) {
+    fn learn_owner(&mut self, tid: Tid) {
         let threads = self.folder.threads();
         if let Some(utid) = threads.utid_of(tid) {
             let upid = threads.get(utid).and_then(|t| t.upid);
@@ -302,6 +314,12 @@ impl Model {
         }
         while self.prints.len() > MAX_NOTES {
             self.prints.pop_front();
+        }
+        while self.stacks.len() > MAX_NOTES {
+            self.stacks.pop_front();
+        }
+        while self.gaps.len() > MAX_NOTES {
+            self.gaps.pop_front();
         }
         while self.losses.len() > MAX_NOTES {
             self.losses.pop_front();

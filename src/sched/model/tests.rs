@@ -97,6 +97,22 @@ fn threads_together_have_the_percentiles_of_all_their_waits() {
 }
 
 #[test]
+fn a_blocked_thread_has_the_stack_it_blocked_with() {
+    let (first, second) = (NameId(10), NameId(11));
+    let mut items = story();
+    // They come with their frame, not where they belong, and another thread may block at the same instant.
+    items.push(Item::Stack { ts: 700 * MS + 2_000, tid: 8, functions: second });
+    items.push(Item::Stack { ts: 700 * MS + 1_000, tid: 7, functions: first });
+    items.push(Item::Stack { ts: 950 * MS, tid: 7, functions: second });
+    let model = told(&items);
+    let at = |tid: i32, ms: u64| model.span_at(TrackId::Thread(utid(&model, tid)), ms * MS, 0).unwrap().stack;
+    assert_eq!(at(7, 800), first);
+    assert_eq!(at(7, 400), NameId::EMPTY, "it was pushed off there");
+    assert_eq!(at(7, 960), NameId::EMPTY, "it runs");
+    assert_eq!(at(9, 700), NameId::EMPTY, "none was recorded");
+}
+
+#[test]
 fn case_39_own_threads_are_told_apart_and_left_out_of_findings() {
     let model = told(&story());
     let rows = model.thread_rows(ms(0, 1000), 0);

@@ -7,6 +7,7 @@ use super::super::threads::IDLE;
 use super::Model;
 use super::lists::Slice;
 use super::piece::{Kind, Piece};
+use crate::names::NameId;
 
 /// Stretches told in [`Wait::meanwhile`] at most.
 const MEANWHILE: usize = 64;
@@ -162,8 +163,22 @@ impl Model {
             latency: ready.map(|r| r.end - r.start),
             io_wait: piece.io_wait(),
             end_known: piece.end_known(),
+            stack: self.stack_of(utid, piece),
             wait,
         }
+    }
+
+    /// The kernel stack a thread blocked with, if it is recorded: the kernel notes it right after the switch that ended the
+    /// run before.
+    fn stack_of(&self, utid: Utid, piece: &Piece) -> NameId {
+        const SOON: u64 = 10_000_000;
+        let Some(tid) = self.threads().get(utid).map(|t| t.tid).filter(|_| piece.kind == Kind::Blocked) else {
+            return NameId::EMPTY;
+        };
+        let until = piece.end.min(piece.start.saturating_add(SOON));
+        let from = self.stacks.partition_point(|s| s.0 < piece.start);
+        let soon = self.stacks.range(from..).take_while(|s| s.0 <= until);
+        soon.filter(|s| s.1 == tid).map(|s| s.2).next().unwrap_or(NameId::EMPTY)
     }
 
     fn detail_of_idle(&self, cpu: u32, slice: &Slice) -> SpanDetail {
@@ -181,6 +196,7 @@ impl Model {
             latency: None,
             io_wait: None,
             end_known: true,
+            stack: NameId::EMPTY,
         }
     }
 

@@ -361,9 +361,60 @@ pub fn slice() -> Slice {
             latency: None,
             io_wait: None,
             end_known: true,
+            stack: NameId::EMPTY,
         },
         cgroup: CGROUP,
+        stack: Vec::new(),
     }
+}
+
+/// A thread in D, with its kernel stack.
+pub fn blocked_slice() -> Slice {
+    let mut slice = slice();
+    let wait = Wait {
+        utid: 3,
+        state: D,
+        function: JBD2,
+        waker: Some(None),
+        meanwhile: Vec::new(),
+        ..wait(CLOSE.from, 38 * MS, false)
+    };
+    slice.track = TrackId::Thread(3);
+    let span = Span {
+        start: wait.start,
+        end: Some(wait.start + 38 * MS),
+        utid: 3,
+        state: D,
+        function: JBD2,
+        ..slice.detail.span
+    };
+    slice.detail = SpanDetail {
+        span,
+        wait: Some(wait),
+        waker: Some(None),
+        waker_state: None,
+        io_wait: Some(true),
+        before: None,
+        next: None,
+        ..slice.detail
+    };
+    let functions = [
+        "__schedule",
+        "schedule",
+        "io_schedule",
+        "jbd2_log_wait_commit",
+        "jbd2_complete_transaction",
+        "ext4_fsync_journal",
+        "ext4_sync_file",
+        "vfs_fsync_range",
+        "do_fsync",
+        "__x64_sys_fsync",
+        "x64_sys_call",
+        "do_syscall_64",
+        "entry_SYSCALL_64_after_hwframe",
+    ];
+    slice.stack = functions.map(Into::into).to_vec();
+    slice
 }
 
 pub fn chain() -> Vec<Link> {

@@ -6,11 +6,43 @@ use crate::sched::summary::{Link, Share, TrackId};
 use crate::time::Digits;
 use crate::tui::actions::Action;
 use crate::tui::answers::Slice;
-use crate::tui::pen::Pen;
+use crate::tui::pen::{self, Pen};
 use crate::tui::state::State;
 use crate::tui::theme::Tone;
 use crate::tui::widgets::states::Kind;
 use crate::units::show;
+
+/// Lines that everything but the stack needs, with the rule: why, woken by, around, keys, and one to part them from the hints.
+const LINES: u16 = 6;
+/// Lines a stack may take.
+const STACK: usize = 5;
+
+/// Lines wanted at a width.
+pub fn lines_wanted(state: &State, width: u16) -> u16 {
+    let stack = state.timeline.slice.as_ref().map_or(0, |s| wrapped(&s.stack, width).len());
+    LINES + u16::try_from(stack).unwrap_or(0)
+}
+
+/// The functions of a stack in lines, innermost first: `stack  a ← b ← c`.
+fn wrapped(stack: &[Box<str>], width: u16) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    // Room for the sign that more follows.
+    let room = width.saturating_sub(3);
+    let mut line = String::new();
+    for (i, function) in stack.iter().enumerate() {
+        let piece = if i == 0 { format!("stack  {function}") } else { format!(" ← {function}") };
+        if !line.is_empty() && pen::width(&line) + pen::width(&piece) > room {
+            if lines.len() + 1 == STACK {
+                line.push_str(" …");
+                break;
+            }
+            lines.push(std::mem::replace(&mut line, "      ".into()));
+        }
+        line.push_str(&piece);
+    }
+    lines.extend((!line.is_empty()).then_some(line));
+    lines
+}
 
 /// Draws rule and lines over the whole pen.
 pub fn draw(state: &State, pen: &mut Pen<'_>) {
@@ -70,6 +102,7 @@ fn lines(state: &State, slice: &Slice) -> Vec<(String, Tone)> {
         (None, ThreadNow::Running) if detail.span.utid != 0 => out.push((ran(state, slice), Tone::Text)),
         (None, now) => out.push((Kind::of(now).words().to_string(), Kind::of(now).tone())),
     }
+    out.extend(wrapped(&slice.stack, state.size.0).into_iter().map(|line| (line, Tone::Blocked)));
     if let Some(waker) = detail.waker {
         let then = detail.waker_state.map_or(String::new(), |s| format!(", which was {} then", Kind::of(s).words()));
         let after =
@@ -207,5 +240,24 @@ fn draw_events(state: &State, pen: &mut Pen<'_>, mut y: u16) {
         let at = state.clock_text(*at, Digits::Micros);
         pen.pieces(1, y, w, &[(&at, Tone::Dim), (&format!("  [{cpu:03}]  "), Tone::Dim), (text, Tone::Text)]);
         y += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stack_is_wrapped_between_functions() {
+        let stack: Vec<Box<str>> = ["schedule", "io_schedule", "folio_wait_bit"].map(Into::into).to_vec();
+        assert_eq!(wrapped(&stack, 80), ["stack  schedule ← io_schedule ← folio_wait_bit"]);
+        assert_eq!(wrapped(&stack, 36), ["stack  schedule ← io_schedule", "       ← folio_wait_bit"]);
+        let long: Vec<Box<str>> = (0..40).map(|i| format!("function_{i:02}").into()).collect();
+        let lines = wrapped(&long, 40);
+        assert_eq!(lines.len(), STACK);
+        assert!(lines[STACK - 1].ends_with(" …"), "{lines:?}");
+        assert!(lines.iter().all(|l| pen::width(l) <= 40), "{lines:?}");
+        assert!(wrapped(&[], 40).is_empty());
+        assert_eq!(wrapped(&long[..2], 0).len(), 2, "no width at all");
     }
 }

@@ -37,7 +37,9 @@ fn plan(state: &State) -> Plan {
         _ => 30,
     };
     let body = h.saturating_sub(header + 1 + 1);
-    let wanted = if state.timeline.show_chain || state.timeline.show_events { body / 2 } else { 6 };
+    let lines = details::lines_wanted(state, w);
+    let more = state.timeline.show_chain || state.timeline.show_events;
+    let wanted = if more { lines.max(body / 2) } else { lines };
     let details = wanted.min(body.saturating_sub(4)).min(body / 2 + 1);
     let marks = state.timeline.data.as_ref().is_some_and(|d| !d.marks.is_empty()) && body > details + 2;
     Plan {

@@ -59,6 +59,8 @@ fn every_fact_comes_back() {
     packets::sampled(50, &mut out);
     packets::cpu_online(11, 1, false, &mut out);
     packets::damage(Some(1), "a page", &mut out);
+    let blocked = vec![(7, 100), (8, 90), (7, u64::MAX)];
+    packets::stacks(&[packets::Stack { functions: b"schedule\njbd2".to_vec(), blocked }], &mut out);
     packets::complete_through(12, &mut out);
     packets::uuid(1, &mut out);
     packets::trace_config(&["sched/sched_switch"], &mut out);
@@ -104,6 +106,9 @@ fn every_fact_comes_back() {
             Item::Sampled { hz: 50 },
             Item::CpuOnline { ts: 11, cpu: 1, online: false },
             Item::Damage { cpu: Some(1), what: id(b"a page") },
+            Item::Stack { ts: 100, tid: 7, functions: id(b"schedule\njbd2") },
+            Item::Stack { ts: 90, tid: 8, functions: id(b"schedule\njbd2") },
+            Item::Stack { ts: u64::MAX, tid: 7, functions: id(b"schedule\njbd2") },
             Item::CompleteThrough { ts: 12 },
             Item::Metadata { key: id(b"ftrace_stats.end.cpu1.overrun"), value: id(b"6") },
         ]
