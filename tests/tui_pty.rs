@@ -13,12 +13,18 @@ use pty_support::{DEADLINE, Session};
 const TRACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/perfetto/training-like.pftrace.zst");
 
 fn browse(extra: &[&str]) -> Session {
+    browse_as("/nonexistent", extra)
+}
+
+/// The same with a configuration directory of its own.
+fn browse_as(config_home: &str, extra: &[&str]) -> Session {
     let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_dashcam"));
     command.arg("browse");
     command.args(extra);
     command.arg(TRACE);
     // Nobody's own configuration or keymap may change what is tested.
-    command.env("XDG_CONFIG_HOME", "/nonexistent");
+    command.env("XDG_CONFIG_HOME", config_home);
+    command.env("COLORTERM", "truecolor");
     command.env("HOME", "/nonexistent");
     Session::start(command, 40, 120)
 }
@@ -131,6 +137,47 @@ fn a_bad_keymap_stops_the_start_with_its_line() {
     let mistake = "keys.toml:2: unknown action \"qiut\"; did you mean \"quit\"?";
     s.wait(mistake, |s| s.contents().replace('\n', "").contains(mistake));
     assert!(!s.screen.lock().unwrap().screen().alternate_screen());
+}
+
+/// True when a cell on screen has this colour.
+fn shows_colour(screen: &vt100::Screen, wanted: vt100::Color) -> bool {
+    let (rows, columns) = screen.size();
+    (0..rows).any(|y| (0..columns).any(|x| screen.cell(y, x).is_some_and(|cell| cell.fgcolor() == wanted)))
+}
+
+#[test]
+fn a_theme_of_ones_own_is_taken_from_flag_and_configuration_and_refused_with_its_line() {
+    let home = tempfile::tempdir().unwrap();
+    let themes = home.path().join("dashcam/themes");
+    std::fs::create_dir_all(&themes).unwrap();
+    std::fs::write(themes.join("mine.toml"), "base = \"light\"\nrunning = \"#010203\"\n").unwrap();
+    std::fs::write(themes.join("bad.toml"), "base = \"light\"\nruning = \"#010203\"\n").unwrap();
+    let home_text = home.path().to_str().unwrap();
+    let mine = vt100::Color::Rgb(1, 2, 3);
+    let mut s = browse_as(home_text, &["--theme", "mine"]);
+    s.wait("the own colour of running threads", |screen| shows_colour(screen, mine));
+    // Through the shipped ones and back to it.
+    s.keys("T");
+    s.wait("another theme", |screen| screen.contents().contains("theme dark") && !shows_colour(screen, mine));
+    s.keys("TTTTT");
+    s.wait("the own theme again", |screen| shows_colour(screen, mine));
+    s.keys("q");
+    assert_eq!(s.ended(), 0);
+
+    std::fs::write(home.path().join("dashcam/config.toml"), "live.theme = \"mine\"\n").unwrap();
+    let mut s = browse_as(home_text, &[]);
+    s.wait("the theme of the configuration", |screen| shows_colour(screen, mine));
+    s.keys("q");
+    assert_eq!(s.ended(), 0);
+
+    let mut s = browse_as(home_text, &["--theme", "bad"]);
+    assert_eq!(s.ended(), 1);
+    let text = s.text().replace('\n', "");
+    assert!(text.contains("bad.toml:2: unknown tone \"runing\"; did you mean \"running\"?"), "{text}");
+    let mut s = browse_as(home_text, &["--theme", "absent"]);
+    assert_eq!(s.ended(), 2);
+    let text = s.text().replace('\n', "");
+    assert!(text.contains("no theme absent: neither a file nor one in") && text.contains("colour-blind"), "{text}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use super::look::Look;
 use super::{Globals, failed, paths_or_store, screen, usage};
 use crate::names::printable;
 use crate::sched::summary::Window;
@@ -25,9 +26,9 @@ pub struct Args {
     /// Go to this time: -5m, 14:32, 14:32:05.250, RFC 3339
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub at: Option<String>,
-    /// Keymap file or the name of a shipped one (default, vim)
-    #[arg(long, value_name = "NAME|FILE")]
-    pub keymap: Option<String>,
+    /// Keys and colours.
+    #[command(flatten)]
+    pub look: Look,
 }
 
 /// Runs the command.
@@ -49,7 +50,7 @@ pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
     };
     // A store is first seen over hours; a single file on its own.
     let first = if store.is_some() && args.at.is_none() { Screen::Segments } else { Screen::Overview };
-    let start = screen::start(&config, args.keymap.as_deref(), cursor, false, first)?;
+    let start = screen::start(&config, &args.look, cursor, false, first)?;
     let level = config.recorder().store.level;
     let shelf = Shelf { place: place(&paths), store, level };
     app::run(start, history, screen::settings(&config), Box::new(shelf), screen::options(&config))?;

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use super::{Globals, screen};
+use super::{Globals, look};
 use crate::tui::keymap::markdown_table;
 
 /// List the key bindings
@@ -22,7 +22,7 @@ pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
     let text = if args.markdown {
         markdown_table()
     } else {
-        screen::keymap(&globals.load_config()?, args.keymap.as_deref())?.to_string()
+        look::keymap(&globals.load_config()?, args.keymap.as_deref())?.to_string()
     };
     io::stdout().lock().write_all(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use super::look::Look;
 use super::{Globals, SourceArg, error_line, screen};
 use crate::names::printable;
 use crate::recorder::control::{self, AskError, Reply, Request};
@@ -26,9 +27,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Watch the scheduler live (starts a recorder if none runs)
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct Args {
-    /// Keymap file or the name of a shipped one (default, vim)
-    #[arg(long, value_name = "NAME|FILE")]
-    pub keymap: Option<String>,
+    /// Keys and colours.
+    #[command(flatten)]
+    pub look: Look,
     /// Where scheduling comes from.
     #[command(flatten)]
     pub source: SourceArg,
@@ -39,7 +40,7 @@ pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
     let config = globals.load_config()?;
     let places = globals.places()?;
     let span = config.live.window.nanos();
-    let start = screen::start(&config, args.keymap.as_deref(), Cursor::live(span), true, Screen::Overview)?;
+    let start = screen::start(&config, &args.look, Cursor::live(span), true, Screen::Overview)?;
     let mut settings = globals.settings()?;
     args.source.apply(&mut settings);
     let snapshot_last = u64::try_from(settings.snapshot_last.as_nanos()).unwrap_or(u64::MAX);

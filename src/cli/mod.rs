@@ -19,6 +19,7 @@ pub mod doctor;
 pub mod export;
 pub mod keys;
 pub mod live;
+pub mod look;
 pub mod man;
 pub mod mark;
 pub mod query;

@@ -1,11 +1,10 @@
-//! What `live` and `browse` share: keys, theme and the rest of the configuration in the terminal's own words, and what can
+//! What `live` and `browse` share: the configuration in the terminal's own words, and what can
 //! be done to a store without its recorder.
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
-
-use super::{failed, usage};
+use super::failed;
+use super::look::{self, Look};
 use crate::config::Config;
 use crate::recorder::clock;
 use crate::sched::findings::Thresholds;
@@ -15,47 +14,12 @@ use crate::store::{Store, snapshot};
 use crate::time::Zone;
 use crate::tui::app::Options;
 use crate::tui::cursor::Cursor;
-use crate::tui::keymap::{Keymap, shipped};
 use crate::tui::state::{Screen, Start};
-use crate::tui::theme::{Depth, Theme, locale_is_utf8};
+use crate::tui::theme::{Depth, locale_is_utf8};
 use crate::tui::worker::Settings;
 
-/// The keymap that the flag, else the configuration, else the user's own file says.
-pub fn keymap(config: &Config, flag: Option<&str>) -> anyhow::Result<Keymap> {
-    let name = flag.unwrap_or(&config.live.keymap);
-    let own = own_keymap().filter(|path| flag.is_none() && name == "default" && path.exists());
-    if let Some(path) = own {
-        return keymap_file(&path);
-    }
-    if let (Some(text), false) = (shipped(name), Path::new(name).exists()) {
-        return Ok(Keymap::with_file(&text, name)?);
-    }
-    if !Path::new(name).exists() {
-        let shown = crate::names::printable(name.as_bytes());
-        return Err(usage(format!("no keymap {shown}: neither a file nor one of the shipped ones (default, vim)")));
-    }
-    keymap_file(Path::new(name))
-}
-
-fn keymap_file(path: &Path) -> anyhow::Result<Keymap> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read the keymap {}", path.display()))?;
-    Ok(Keymap::with_file(&text, &path.display().to_string())?)
-}
-
-fn own_keymap() -> Option<PathBuf> {
-    let set = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-    let base = set("XDG_CONFIG_HOME").or_else(|| set("HOME").map(|h| h.join(".config")))?;
-    Some(base.join("dashcam/keymap.toml"))
-}
-
 /// How the terminal interface begins.
-pub fn start(
-    config: &Config,
-    flag: Option<&str>,
-    cursor: Cursor,
-    has_live: bool,
-    screen: Screen,
-) -> anyhow::Result<Start> {
+pub fn start(config: &Config, flags: &Look, cursor: Cursor, has_live: bool, screen: Screen) -> anyhow::Result<Start> {
     use std::io::IsTerminal;
     if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
         return Err(failed(
@@ -67,12 +31,8 @@ pub fn start(
     let depth = Depth::detect(no_color.as_deref(), colorterm.as_deref(), term.as_deref());
     let (all, ctype, lang) = (env("LC_ALL"), env("LC_CTYPE"), env("LANG"));
     let ascii = !locale_is_utf8(all.as_deref(), ctype.as_deref(), lang.as_deref());
-    let name = match config.live.theme.word() {
-        "16-colour" => "sixteen",
-        name => name,
-    };
-    let theme = Theme::shipped(name, depth, ascii).ok_or_else(|| failed(format!("no theme {name}")))?;
-    let keymap = keymap(config, flag)?;
+    let theme = look::theme(config, flags.theme.as_deref(), depth, ascii)?;
+    let keymap = look::keymap(config, flags.keymap.as_deref())?;
     Ok(Start { cursor, has_live, screen, keymap, theme, depth, zone: Zone::system(), may_copy: config.live.osc52 })
 }
 

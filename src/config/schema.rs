@@ -105,7 +105,7 @@ pub struct Counters {
 pub struct Live {
     pub window: Span,
     pub refresh_hz: i64,
-    pub theme: Theme,
+    pub theme: String,
     pub keymap: String,
     pub osc52: bool,
     #[serde(default)]
@@ -393,21 +393,6 @@ words!(
     Cgroup = "cgroup",
     /// The processor's own counters.
     Hardware = "hardware",
-);
-
-words!(
-    /// Colours of the terminal UI.
-    Theme, "theme",
-    /// For dark backgrounds.
-    Dark = "dark",
-    /// For light backgrounds.
-    Light = "light",
-    /// Told apart by any eye.
-    ColourBlind = "colour-blind",
-    /// The terminal's own 16 colours.
-    SixteenColour = "16-colour",
-    /// None.
-    Mono = "mono",
 );
 
 words!(

@@ -139,6 +139,8 @@ pub struct State {
     pub pending: Vec<Key>,
     /// How things look.
     pub theme: Theme,
+    /// How they looked at the start: may be a theme of the user's own.
+    pub first_theme: Theme,
     /// What the terminal can.
     pub depth: Depth,
     /// OSC 52 is switched on.
@@ -222,6 +224,7 @@ impl State {
             labels: Labels::default(),
             keymap: start.keymap,
             pending: Vec::new(),
+            first_theme: start.theme.clone(),
             theme: start.theme,
             depth: start.depth,
             may_copy: start.may_copy,

@@ -1,7 +1,7 @@
 //! Colours and glyph sets: each [`Tone`] has one meaning, and a theme says how it looks.
 //!
-//! Screens ask for a tone, never for a colour. Themes are TOML (`assets/themes/`, compiled in; a user's own file
-//! is read the same way and refused with `file:line` when wrong). Knows nothing of screens or of the terminal's state.
+//! Screens ask for a tone, never for a colour. Themes are TOML (`assets/themes/`, compiled in). A user's own file is read the
+//! same way, may be partial, and is refused with `file:line` when wrong. Knows nothing of screens or of the terminal's state.
 
 use super::keymap::{KeymapError, line_of, unknown};
 use ratatui::style::{Color, Modifier, Style};
@@ -47,7 +47,8 @@ pub struct Theme {
     pub mono: bool,
     /// Only ASCII may be sent (the locale is not UTF-8).
     pub ascii: bool,
-    styles: Vec<Style>,
+    /// By tone; `None` where the file says nothing.
+    styles: Vec<Option<Style>>,
     processes: Vec<Color>,
 }
 
@@ -69,7 +70,7 @@ pub const SHIPPED: [(&str, &str); 5] = [
     ("dark", include_str!("../../assets/themes/dark.toml")),
     ("light", include_str!("../../assets/themes/light.toml")),
     ("colour-blind", include_str!("../../assets/themes/colour-blind.toml")),
-    ("sixteen", include_str!("../../assets/themes/sixteen.toml")),
+    ("16-colour", include_str!("../../assets/themes/16-colour.toml")),
     ("mono", include_str!("../../assets/themes/mono.toml")),
 ];
 
@@ -102,7 +103,7 @@ impl Theme {
     pub fn shipped(name: &str, depth: Depth, ascii: bool) -> Option<Theme> {
         let name = match depth {
             Depth::Mono => "mono",
-            Depth::Sixteen if name != "mono" => "sixteen",
+            Depth::Sixteen if name != "mono" => "16-colour",
             _ => name,
         };
         let (name, text) = SHIPPED.iter().find(|(n, _)| *n == name)?;
@@ -110,14 +111,45 @@ impl Theme {
         Theme::parse(text, name, depth, ascii).ok()
     }
 
-    /// The theme after this one in [`SHIPPED`].
-    pub fn next(&self, depth: Depth) -> Theme {
-        let at = SHIPPED.iter().position(|(n, _)| *n == self.name).map_or(0, |i| i + 1) % SHIPPED.len();
-        Theme::shipped(SHIPPED[at].0, depth, self.ascii).unwrap_or_else(|| self.clone())
+    /// A user's own theme, called `name`: what the file leaves out is as in the shipped theme it calls its `base` (dark, if it
+    /// calls none). `origin` names the file in errors. A terminal without colours gets the shipped theme for that: letters
+    /// tell the states there.
+    pub fn own(text: &str, origin: &str, name: &str, depth: Depth, ascii: bool) -> Result<Theme, KeymapError> {
+        let (mut own, base) = Theme::read(text, origin, depth, ascii)?;
+        let Some(base) = Theme::shipped(base.unwrap_or("dark"), depth, ascii) else { return Ok(own) };
+        if depth == Depth::Mono {
+            return Ok(base);
+        }
+        own.name = name.to_string();
+        own.mono |= base.mono;
+        for (style, base) in own.styles.iter_mut().zip(&base.styles) {
+            *style = style.or(*base);
+        }
+        if own.processes.is_empty() {
+            own.processes = base.processes;
+        }
+        Ok(own)
     }
 
-    /// Reads a theme file; `origin` names it in errors.
+    /// The theme after this one: the shipped ones in their order, then `own`, the one the program began with.
+    pub fn next(&self, own: &Theme, depth: Depth) -> Theme {
+        let is_own = !SHIPPED.iter().any(|(n, _)| *n == own.name);
+        match SHIPPED.iter().position(|(n, _)| *n == self.name) {
+            Some(last) if is_own && last + 1 == SHIPPED.len() => own.clone(),
+            at => {
+                let next = at.map_or(0, |i| i + 1) % SHIPPED.len();
+                Theme::shipped(SHIPPED[next].0, depth, self.ascii).unwrap_or_else(|| self.clone())
+            }
+        }
+    }
+
+    /// Reads a theme file that stands alone; `origin` names it in errors.
     pub fn parse(text: &str, origin: &str, depth: Depth, ascii: bool) -> Result<Theme, KeymapError> {
+        Theme::read(text, origin, depth, ascii).map(|(theme, _)| theme)
+    }
+
+    /// A theme file, and the shipped theme it is based on, if it names one.
+    fn read(text: &str, origin: &str, depth: Depth, ascii: bool) -> Result<(Theme, Option<&'static str>), KeymapError> {
         let fail = |span: Option<std::ops::Range<usize>>, what: String| KeymapError {
             origin: origin.to_string(),
             line: line_of(text, span.map_or(0, |s| s.start)),
@@ -128,13 +160,22 @@ impl Theme {
             name: origin.to_string(),
             mono: depth == Depth::Mono,
             ascii,
-            styles: vec![Style::new(); TONES.len()],
+            styles: vec![None; TONES.len()],
             processes: Vec::new(),
         };
+        let mut base = None;
         for (key, item) in document.iter() {
             let span = || document.key(key).and_then(|k| k.span()).or_else(|| item.span());
             match key {
-                "mono" => theme.mono |= item.as_bool().unwrap_or(false),
+                "mono" => {
+                    theme.mono |= item.as_bool().ok_or_else(|| fail(span(), "mono is true or false".into()))?;
+                }
+                "base" => {
+                    let name = item.as_str().unwrap_or("");
+                    let names = || SHIPPED.iter().map(|(n, _)| *n);
+                    let known = names().find(|n| *n == name);
+                    base = Some(known.ok_or_else(|| fail(span(), unknown("theme", name, names())))?);
+                }
                 "processes" => {
                     let list = item.as_array().ok_or_else(|| fail(span(), "processes is a list of colours".into()))?;
                     for value in list {
@@ -147,17 +188,17 @@ impl Theme {
                     let Some(at) = TONES.iter().position(|(_, n)| *n == name) else {
                         return Err(fail(span(), unknown("tone", name, TONES.iter().map(|(_, n)| *n))));
                     };
-                    theme.styles[at] =
-                        parse_style(item, depth).map_err(|what| fail(item.span(), format!("{name}: {what}")))?;
+                    let style = parse_style(item, depth);
+                    theme.styles[at] = Some(style.map_err(|what| fail(item.span(), format!("{name}: {what}")))?);
                 }
             }
         }
-        Ok(theme)
+        Ok((theme, base))
     }
 
     /// How `tone` looks.
     pub fn style(&self, tone: Tone) -> Style {
-        self.styles[tone as usize]
+        self.styles[tone as usize].unwrap_or_default()
     }
 
     /// A stable colour for a process: the same name looks the same on every screen, host and day.
@@ -222,12 +263,54 @@ fn parse_colour(text: &str) -> Option<Color> {
     text.parse().ok()
 }
 
-/// A colour in what the terminal has. 24-bit → the nearest of xterm's 6×6×6 cube or 24 greys; themes for 16 colours name them.
+/// A colour in what the terminal has. 24-bit → the nearest of xterm's 6×6×6 cube or 24 greys, or of the 16 of old.
 fn reduce(colour: Color, depth: Depth) -> Color {
     match (colour, depth) {
-        (Color::Rgb(r, g, b), Depth::Indexed | Depth::Sixteen) => nearest_indexed(r, g, b),
+        (Color::Rgb(r, g, b), Depth::Indexed) => nearest_indexed(r, g, b),
+        (Color::Rgb(r, g, b), Depth::Sixteen) => nearest_of_sixteen(r, g, b),
+        (Color::Indexed(n @ 16..), Depth::Sixteen) => {
+            let [r, g, b] = rgb_of_indexed(n);
+            nearest_of_sixteen(r, g, b)
+        }
         (colour, _) => colour,
     }
+}
+
+/// What xterm shows for a number from 16 on: the cube, then the greys.
+fn rgb_of_indexed(n: u8) -> [u8; 3] {
+    const LEVELS: [u8; 6] = [0, 95, 135, 175, 215, 255];
+    match n {
+        232.. => [8 + 10 * (n - 232); 3],
+        _ => {
+            let n = usize::from(n.saturating_sub(16));
+            [LEVELS[n / 36 % 6], LEVELS[n / 6 % 6], LEVELS[n % 6]]
+        }
+    }
+}
+
+fn nearest_of_sixteen(r: u8, g: u8, b: u8) -> Color {
+    // xterm's own values for them; terminals differ a little.
+    const SIXTEEN: [(Color, [i32; 3]); 16] = [
+        (Color::Black, [0, 0, 0]),
+        (Color::Red, [205, 0, 0]),
+        (Color::Green, [0, 205, 0]),
+        (Color::Yellow, [205, 205, 0]),
+        (Color::Blue, [0, 0, 238]),
+        (Color::Magenta, [205, 0, 205]),
+        (Color::Cyan, [0, 205, 205]),
+        (Color::Gray, [229, 229, 229]),
+        (Color::DarkGray, [127, 127, 127]),
+        (Color::LightRed, [255, 0, 0]),
+        (Color::LightGreen, [0, 255, 0]),
+        (Color::LightYellow, [255, 255, 0]),
+        (Color::LightBlue, [92, 92, 255]),
+        (Color::LightMagenta, [255, 0, 255]),
+        (Color::LightCyan, [0, 255, 255]),
+        (Color::White, [255, 255, 255]),
+    ];
+    let wanted = [r, g, b].map(i32::from);
+    let apart = |of: &[i32; 3]| of.iter().zip(wanted).map(|(a, b)| (a - b) * (a - b)).sum::<i32>();
+    SIXTEEN.iter().min_by_key(|(_, rgb)| apart(rgb)).map_or(Color::Reset, |(colour, _)| *colour)
 }
 
 fn nearest_indexed(r: u8, g: u8, b: u8) -> Color {
@@ -312,10 +395,54 @@ mod tests {
     }
 
     #[test]
+    fn an_own_theme_needs_only_what_differs() {
+        let text = "base = \"light\"\nrunning = \"#123456\"\nselected = { add = [\"reverse\"] }\n";
+        let own = Theme::own(text, "/x/mine.toml", "mine", Depth::True, false).unwrap();
+        let light = Theme::shipped("light", Depth::True, false).unwrap();
+        assert_eq!((&*own.name, own.style(Tone::Running).fg), ("mine", Some(Color::Rgb(0x12, 0x34, 0x56))));
+        assert_eq!(own.style(Tone::Selected), Style::new().add_modifier(Modifier::REVERSED), "nothing of light's");
+        assert_eq!(own.style(Tone::Ready), light.style(Tone::Ready));
+        assert_eq!(own.process("x"), light.process("x"));
+        let dark = Theme::shipped("dark", Depth::True, false).unwrap();
+        assert_eq!(Theme::own("", "t", "t", Depth::True, false).unwrap().style(Tone::Loss), dark.style(Tone::Loss));
+        let mono = Theme::own(text, "t", "mine", Depth::Mono, false).unwrap();
+        assert_eq!((mono.name.as_str(), mono.mono), ("mono", true), "letters, not colours");
+        let few = Theme::own(text, "t", "mine", Depth::Sixteen, false).unwrap();
+        assert_eq!(few.style(Tone::Running).fg, Some(Color::Black));
+    }
+
+    #[test]
+    fn the_next_theme_goes_through_the_shipped_ones_and_the_own_one() {
+        let own = Theme::own("", "t", "mine", Depth::True, false).unwrap();
+        let mut at = own.clone();
+        let mut names = Vec::new();
+        for _ in 0..7 {
+            at = at.next(&own, Depth::True);
+            names.push(at.name.clone());
+        }
+        assert_eq!(names, ["dark", "light", "colour-blind", "16-colour", "mono", "mine", "dark"]);
+        let dark = Theme::shipped("dark", Depth::True, false).unwrap();
+        let mono = Theme::shipped("mono", Depth::True, false).unwrap();
+        assert_eq!(mono.next(&dark, Depth::True).name, "dark");
+    }
+
+    #[test]
+    fn colours_of_a_16_colour_terminal() {
+        assert_eq!(nearest_of_sixteen(250, 10, 5), Color::LightRed);
+        assert_eq!(nearest_of_sixteen(120, 130, 125), Color::DarkGray);
+        assert_eq!(rgb_of_indexed(113), [135, 215, 95]);
+        assert_eq!(rgb_of_indexed(240), [88, 88, 88]);
+        assert_eq!(reduce(Color::Indexed(196), Depth::Sixteen), Color::LightRed);
+        assert_eq!(reduce(Color::Indexed(3), Depth::Sixteen), Color::Indexed(3));
+    }
+
+    #[test]
     fn a_wrong_theme_names_its_line() {
         let error = |t: &str| Theme::parse(t, "t.toml", Depth::True, false).unwrap_err().to_string();
         assert_eq!(error("\nruning = \"red\"\n"), "t.toml:2: unknown tone \"runing\"; did you mean \"running\"?");
         assert!(error("running = \"#12345\"\n").starts_with("t.toml:1: running: a colour is"));
+        assert_eq!(error("base = \"drak\""), "t.toml:1: unknown theme \"drak\"; did you mean \"dark\"?");
+        assert_eq!(error("\n\nmono = 1"), "t.toml:3: mono is true or false");
         assert!(error("running = { fg = \"red\", ad = [] }\n").contains("did you mean \"add\""));
     }
 }

@@ -146,7 +146,7 @@ pub fn run(state: &mut State, action: Action, out: &mut Vec<Effect>) {
             }
         }
         Action::NextTheme => {
-            state.theme = state.theme.next(state.depth);
+            state.theme = state.theme.next(&state.first_theme, state.depth);
             state.tell(format!("theme {}", state.theme.name));
         }
 
