@@ -299,10 +299,10 @@ pub struct RecorderView {
 pub struct StoreColumn {
     /// CPU occupancy 0..=1; `None`: not recorded.
     pub busy: Option<f32>,
-    /// Threads ready on average.
-    pub ready: Option<f32>,
-    /// Threads in D on average.
-    pub blocked: Option<f32>,
+    /// Most threads ready at once.
+    pub ready: Option<u32>,
+    /// Most threads in D at once.
+    pub blocked: Option<u32>,
     /// Worst wait, ns.
     pub worst: Option<u64>,
     /// Events were lost.
@@ -334,8 +334,8 @@ pub struct SegmentRow {
     pub events: u64,
     /// CPU occupancy.
     pub busy: Option<f32>,
-    /// Threads ready on average.
-    pub ready: Option<f32>,
+    /// Most threads ready at once.
+    pub ready: Option<u32>,
     /// Worst wait and whose.
     pub worst: Option<(u64, Box<str>)>,
     /// Events lost: `Some(None)` some, number unknown.

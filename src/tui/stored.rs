@@ -19,8 +19,9 @@ struct Second {
     /// ns since 1970.
     real: u64,
     busy: Option<f32>,
-    ready: f32,
-    blocked: f32,
+    /// Most threads at once.
+    ready: u32,
+    blocked: u32,
     worst: u64,
     loss: bool,
 }
@@ -33,6 +34,13 @@ struct Brief {
     seconds: Vec<Second>,
     /// ns since 1970, text.
     marks: Vec<(u64, Box<str>)>,
+}
+
+impl Brief {
+    /// Most threads ready at once.
+    fn ready(&self) -> Option<u32> {
+        self.seconds.iter().filter(|s| s.busy.is_some()).map(|s| s.ready).max()
+    }
 }
 
 /// Summaries read so far, by file.
@@ -65,8 +73,8 @@ pub fn view(catalog: &Catalog, summaries: &mut Summaries, range: Option<(u64, u6
         if end <= from || begin >= to {
             continue;
         }
-        out.segments.push(segment_row(entry, totals, boot));
         let brief = brief_of(catalog, summaries, i, entry, totals);
+        out.segments.push(SegmentRow { ready: brief.ready(), ..segment_row(entry, totals, boot) });
         for second in &brief.seconds {
             for at in columns_of(&out, second.real, brief.step) {
                 sums[at].add(second);
@@ -98,8 +106,8 @@ struct Sum {
     seconds: u32,
     known: u32,
     busy: f32,
-    ready: f32,
-    blocked: f32,
+    ready: u32,
+    blocked: u32,
     worst: u64,
     loss: bool,
 }
@@ -111,8 +119,8 @@ impl Sum {
         if let Some(busy) = s.busy {
             self.known += 1;
             self.busy += busy;
-            self.ready += s.ready;
-            self.blocked += s.blocked;
+            self.ready = self.ready.max(s.ready);
+            self.blocked = self.blocked.max(s.blocked);
             self.worst = self.worst.max(s.worst);
         }
     }
@@ -122,8 +130,8 @@ impl Sum {
         if self.known > 0 {
             let n = self.known as f32;
             column.busy = Some(self.busy / n);
-            column.ready = Some(self.ready / n);
-            column.blocked = Some(self.blocked / n);
+            column.ready = Some(self.ready);
+            column.blocked = Some(self.blocked);
             column.worst = Some(self.worst);
         }
     }
@@ -197,8 +205,8 @@ fn brief(summary: &Summary, totals: &Totals) -> Brief {
                 known += 1;
                 busy += b;
             }
-            second.ready += cell.ready as f32;
-            second.blocked += cell.blocked as f32;
+            second.ready = second.ready.saturating_add(cell.ready);
+            second.blocked = second.blocked.saturating_add(cell.blocked);
             second.worst = second.worst.max(cell.worst_wait);
             second.loss |= !cell.loss.is_none();
         }
@@ -230,7 +238,7 @@ fn segment_row(entry: &Entry, totals: &Totals, boot: Option<BootId>) -> SegmentR
         bytes: entry.bytes,
         events: totals.events,
         busy: totals.busy,
-        ready: totals.ready,
+        ready: None,
         worst: totals.worst_wait.as_ref().map(|w| (w.dur, worst_name(w))),
         lost: (!totals.loss.is_none()).then_some((!totals.loss.unknown).then_some(totals.loss.known)),
         growing: entry.is_growing(),
@@ -377,6 +385,19 @@ mod tests {
         note_outside(&mut v);
         let outside: Vec<bool> = v.columns.iter().map(|c| c.outside).collect();
         assert_eq!(outside, [true, true, false, false, false, false, false, true, true, true]);
+    }
+
+    #[test]
+    fn columns_have_the_mean_of_busy_and_the_most_of_the_rest() {
+        let second = |busy, ready| Second { busy, ready, blocked: ready / 2, worst: 7, ..Second::default() };
+        let seconds = vec![second(Some(1.0), 3), second(None, 9), second(Some(0.5), 1)];
+        let mut sum = Sum::default();
+        seconds.iter().for_each(|s| sum.add(s));
+        let mut column = StoreColumn::default();
+        sum.fill(&mut column);
+        assert_eq!((column.busy, column.ready, column.blocked, column.worst), (Some(0.75), Some(3), Some(1), Some(7)));
+        assert_eq!(Brief { seconds, ..Brief::default() }.ready(), Some(3));
+        assert_eq!(Brief::default().ready(), None);
     }
 
     #[test]

@@ -442,8 +442,8 @@ pub fn store() -> StoreView {
     let columns = (0..n)
         .map(|i| StoreColumn {
             busy: (i != 20).then_some(0.2 + (i % 12) as f32 / 16.0),
-            ready: (i != 20).then_some((i % 5) as f32),
-            blocked: (i != 20).then_some(if i == 33 { 2.0 } else { 0.0 }),
+            ready: (i != 20).then_some(i % 5),
+            blocked: (i != 20).then_some(if i == 33 { 2 } else { 0 }),
             worst: (i != 20).then_some(if i == 33 { 48 * MS } else { 200 * US }),
             loss: i == 34,
             mark: i == 40,
@@ -467,7 +467,7 @@ pub fn store() -> StoreView {
                 bytes: 5_347_737,
                 events: 1_204_000,
                 busy: Some(0.71),
-                ready: Some(3.2),
+                ready: Some(3),
                 worst: Some((48 * MS, "pt_loader:0".into())),
                 lost: if i == 38 {
                     Some(Some(1204))

@@ -87,8 +87,8 @@ fn draw_rule(data: &StoreView, pen: &mut Pen<'_>) {
 
 fn draw_graphs(state: &State, data: &StoreView, pen: &mut Pen<'_>) {
     let w = pen.w();
-    let most = |of: fn(&crate::tui::answers::StoreColumn) -> Option<f32>| {
-        data.columns.iter().filter_map(of).fold(0.0f32, f32::max)
+    let most = |of: fn(&crate::tui::answers::StoreColumn) -> Option<u32>| {
+        data.columns.iter().filter_map(of).max().unwrap_or(0)
     };
     let ready_most = most(|c| c.ready);
     let blocked_most = most(|c| c.blocked);
@@ -98,8 +98,8 @@ fn draw_graphs(state: &State, data: &StoreView, pen: &mut Pen<'_>) {
         |ns: u64| ((ns.max(1000) as f32 / 1000.0).ln() / (worst_most.max(2000) as f32 / 1000.0).ln()).clamp(0.0, 1.0);
     let rows: [(&str, Tone, String); 4] = [
         ("busy", Tone::Running, String::new()),
-        ("ready", Tone::Ready, format!("to {ready_most:.1}")),
-        ("D", Tone::Blocked, format!("to {blocked_most:.1}")),
+        ("ready", Tone::Ready, format!("to {ready_most}")),
+        ("D", Tone::Blocked, format!("to {blocked_most}")),
         (
             "worst",
             Tone::PushedOff,
@@ -109,7 +109,7 @@ fn draw_graphs(state: &State, data: &StoreView, pen: &mut Pen<'_>) {
     for (i, (name, tone, note)) in rows.iter().enumerate() {
         let y = u16::try_from(i).unwrap_or(0);
         pen.say(1, y, LABEL - 1, name, Tone::Dim);
-        let scale = |v: f32, most: f32| if most > 0.0 { v / most } else { 0.0 };
+        let scale = |v: u32, most: u32| if most > 0 { v as f32 / most as f32 } else { 0.0 };
         let values = data.columns.iter().map(|c| {
             let value = match i {
                 0 => c.busy,
@@ -208,7 +208,7 @@ fn draw_segment(state: &State, segment: &SegmentRow, pen: &mut Pen<'_>, y: u16) 
     let w = pen.w();
     let unknown = || show::UNKNOWN.to_string();
     let busy = segment.busy.map_or_else(unknown, |b| format!("{:.1}", b * 100.0));
-    let ready = segment.ready.map_or_else(unknown, |r| format!("{r:.1}"));
+    let ready = segment.ready.map_or_else(unknown, |r| r.to_string());
     let worst = segment.worst.as_ref().map_or_else(unknown, |(ns, _)| show::span(*ns));
     let at = time::clock(segment.from_real, &state.zone, Digits::Seconds);
     let text = format!(

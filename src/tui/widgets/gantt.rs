@@ -4,6 +4,8 @@
 //! edge is right to half a column. Stretches too short to draw one by one come as bundles and are drawn as texture.
 
 use super::states::Kind;
+use crate::sched::event::ThreadNow;
+use crate::sched::state::TaskState;
 use crate::sched::summary::{Span, Window};
 use crate::tui::labels::Labels;
 use crate::tui::pen::{self, Pen};
@@ -135,7 +137,8 @@ fn runs(halves: &[Option<u32>]) -> Vec<(u32, usize, usize)> {
 /// Draws what a thread did, by state.
 pub fn draw_thread(pen: &mut Pen<'_>, x: u16, y: u16, columns: u16, track: &Track<'_>) {
     let halves = halves(track.window, track.spans, track.edge, columns);
-    let kind = |i: Option<u32>| i.map(|i| Kind::of(track.spans[i as usize].state));
+    // A thread that is no more does nothing, and shows nothing.
+    let kind = |i: Option<u32>| i.map(|i| track.spans[i as usize].state).filter(|s| !is_gone(*s)).map(Kind::of);
     for c in 0..usize::from(columns) {
         let at = x + u16::try_from(c).unwrap_or(0);
         let (left, right) = (kind(halves[2 * c]), kind(halves[2 * c + 1]));
@@ -154,6 +157,11 @@ pub fn draw_thread(pen: &mut Pen<'_>, x: u16, y: u16, columns: u16, track: &Trac
         }
     }
     tint_selected(pen, x, y, &halves, track);
+}
+
+/// Exited: a zombie until its parent looks, then dead.
+fn is_gone(state: ThreadNow) -> bool {
+    matches!(state, ThreadNow::Blocked(s) if s.contains(TaskState::DEAD) || s.contains(TaskState::ZOMBIE))
 }
 
 /// A column of a thread's track from its two halves.
@@ -245,11 +253,14 @@ fn round_step(least: u64) -> u64 {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
     use crate::names::NameId;
-    use crate::sched::event::ThreadNow;
+    use crate::tui::theme::{Depth, Theme};
     use proptest::prelude::*;
+    use ratatui::buffer::Buffer;
+    use ratatui::layout::Rect;
 
     fn span(start: u64, end: Option<u64>, row: u32) -> Span {
         Span { start, end, utid: 1, state: ThreadNow::Running, end_state: None, function: NameId::EMPTY, row }
@@ -267,6 +278,23 @@ mod tests {
             [Some(0), Some(0), Some(0), Some(1), None, None, None, None],
             "13 lies past the middle of the third half"
         );
+    }
+
+    #[test]
+    fn a_thread_that_is_no_more_shows_nothing() {
+        let theme = Theme::shipped("mono", Depth::Mono, false).unwrap();
+        let labels = Labels::default();
+        let gone = |state| Span { state: ThreadNow::Blocked(state), ..span(20, Some(40), 1) };
+        for state in [TaskState::DEAD, TaskState::ZOMBIE] {
+            let spans = [span(0, Some(20), 0), gone(state)];
+            let track =
+                Track { window: Window { from: 0, to: 40 }, spans: &spans, edge: 40, labels: &labels, selected: None };
+            let mut buffer = Buffer::empty(Rect::new(0, 0, 4, 1));
+            let area = buffer.area;
+            draw_thread(&mut Pen::new(&mut buffer, area, &theme), 0, 0, 4, &track);
+            let drawn: String = buffer.content.iter().map(|c| c.symbol()).collect();
+            assert_eq!(drawn, "RR  ");
+        }
     }
 
     #[test]
