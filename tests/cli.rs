@@ -42,6 +42,60 @@ fn every_command_of_the_help_page_has_its_own() {
 }
 
 #[test]
+fn the_readme_shows_every_command() {
+    let readme = include_str!("../README.md");
+    for command in dashcam::cli::command().get_subcommands() {
+        let name = command.get_name();
+        // The live screen is what `dashcam` alone shows.
+        assert!(name == "live" || readme.contains(&format!("dashcam {name}")), "{name}");
+    }
+}
+
+#[test]
+fn flags_that_errors_name_are_in_the_help() {
+    let help = String::from_utf8(dashcam().args(["record", "--help"]).output().unwrap().stdout).unwrap();
+    for flag in ["--dir", "--config", "--instance", "--tracefs", "--source"] {
+        assert!(help.contains(flag), "{flag}");
+    }
+}
+
+#[test]
+fn a_length_that_makes_no_sense_is_told_what_is_expected() {
+    let dir = tempfile::tempdir().unwrap();
+    let long = "x".repeat(121);
+    for (args, what) in [
+        (&["snapshot", "--last", "-5m"][..], "--last is a length, not a point in time: write --last 5m"),
+        (&["snapshot", "--last", "5"], "--last: "),
+        (&["snapshot", "--last", "0s"], "a snapshot of 0 s would keep nothing: ask for a length such as 5m"),
+        (&["snapshot", "--label", &long], "the label has 121 bytes; 120 are the most"),
+    ] {
+        let out = dashcam().arg("--dir").arg(dir.path()).args(args).output().unwrap();
+        let said = String::from_utf8(out.stderr).unwrap();
+        assert!(out.status.code() == Some(2) && said.contains(what), "{args:?}: {said}");
+    }
+}
+
+#[test]
+fn systemd_takes_the_units_as_they_are() {
+    let dir = tempfile::tempdir().unwrap();
+    let assets = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("assets");
+    let mut units = Vec::new();
+    for name in ["dashcam.service", "dashcam-check.service", "dashcam-check.timer"] {
+        let text = std::fs::read_to_string(assets.join(name)).unwrap();
+        let unit = dir.path().join(name);
+        // It wants to see the program.
+        std::fs::write(&unit, text.replace("/usr/bin/dashcam", env!("CARGO_BIN_EXE_dashcam"))).unwrap();
+        units.push(unit);
+    }
+    let out = Command::new("systemd-analyze").args(["verify", "--man=no"]).args(&units).output();
+    let out = out.expect("systemd-analyze is needed (Debian package systemd)");
+    let said = String::from_utf8_lossy(&out.stderr).into_owned();
+    // Words about units of the machine itself are not about ours.
+    let ours: Vec<&str> = said.lines().filter(|l| l.contains("dashcam")).collect();
+    assert!(out.status.success() && ours.is_empty(), "{said}");
+}
+
+#[test]
 fn a_reader_that_goes_away_is_no_failure() {
     let mut child =
         dashcam().args(["completions", "bash"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

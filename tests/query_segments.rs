@@ -1,96 +1,21 @@
 //! Segments of ours through the real query path: one recording in one file or in three gives the same rows.
 #![allow(clippy::unwrap_used)]
 
+mod hackbench_support;
+
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use dashcam::feed;
-use dashcam::names::NameTable;
-use dashcam::perfetto::decode::Decoder;
-use dashcam::perfetto::encode::{BundleBuilder, packets};
 use dashcam::query::load::{Request, load};
 use dashcam::query::{Engine, Keep};
-use dashcam::sched::event::{ClockSnapshot, Event, EventKind, Item};
 use dashcam::sched::summary::Window;
 use dashcam::store::Store;
-use dashcam::store::footer::{BootId, Summary, Totals};
-use dashcam::store::frame::FrameCompressor;
-use dashcam::store::index::{FrameFacts, FrameKind};
-use dashcam::store::probe::identity;
-use dashcam::store::writer::SegmentWriter;
+use hackbench_support::{events, segment};
 
-const TRACE: &[u8] = include_bytes!("fixtures/perfetto/hackbench.pftrace.zst");
-
-fn events() -> (Vec<Event>, NameTable) {
-    let plain = zstd::stream::decode_all(TRACE).unwrap();
-    let (mut names, mut events) = (NameTable::new(), Vec::new());
-    let mut keep = |item: Item| {
-        if let Item::Event(e) = item
-            && matches!(e.kind, EventKind::Switch(_) | EventKind::Waking(_))
-        {
-            events.push(e);
-        }
-    };
-    Decoder::new().decode(&plain, &mut names, &mut keep).unwrap();
-    events.sort_by_key(|e| e.ts);
-    (events, names)
-}
-
-fn clock(boot: u64) -> ClockSnapshot {
-    ClockSnapshot { boot, mono: boot, real: 1_700_000_000_000_000_000 + boot, tai: 0, zone_offset_minutes: None }
-}
-
-/// Writes `events` as one segment of `store`, which covers `window`.
-fn segment(store: &Store, events: &[Event], names: &NameTable, window: Window) -> PathBuf {
-    let boot = BootId::parse("0c1d2e3f-0011-2233-4455-66778899aabb");
-    let mut writer = SegmentWriter::create(store, clock(window.from).real).unwrap();
-    let mut compressor = FrameCompressor::new(3).unwrap();
-    let mut put = |packets: &[u8], facts: FrameFacts| {
-        let mut frame = Vec::new();
-        compressor.compress(packets, &mut frame).unwrap();
-        writer.write_frame(&frame, packets.len(), facts).unwrap();
-    };
-    let mut head = Vec::new();
-    packets::clocks(&clock(window.from), &mut head);
-    identity(boot, "test", window.from, &mut head);
-    put(&head, FrameFacts { kind: FrameKind::Head, ..FrameFacts::default() });
-    let comm = |id| {
-        let mut out = [0u8; 16];
-        let bytes = names.bytes(id);
-        out[..bytes.len()].copy_from_slice(bytes);
-        out
-    };
-    let mut builder = BundleBuilder::new();
-    let chunks: Vec<&[Event]> = events.chunks(5000).collect();
-    for (n, chunk) in chunks.iter().enumerate() {
-        let mut data = Vec::new();
-        let mut counts = Vec::new();
-        for cpu in 0..2 {
-            let of_cpu: Vec<&Event> = chunk.iter().filter(|e| e.cpu == cpu).collect();
-            for e in &of_cpu {
-                match e.kind {
-                    EventKind::Switch(s) => {
-                        builder.switch(e.ts, s.prev_state_raw, s.next_tid, s.next_prio, &comm(s.next_comm));
-                    }
-                    EventKind::Waking(w) => {
-                        builder.waking(e.ts, w.tid, w.target_cpu as i32, w.prio, &comm(w.comm), e.flags);
-                    }
-                    _ => {}
-                }
-            }
-            builder.finish(cpu, None, &mut data);
-            counts.push((cpu, of_cpu.len() as u64));
-        }
-        let through = chunks.get(n + 1).map_or(window.to, |c| c[0].ts);
-        packets::complete_through(through, &mut data);
-        let span = Some((chunk[0].ts, chunk.last().unwrap().ts));
-        put(&data, FrameFacts { span, complete_through: through, events: counts, ..FrameFacts::default() });
-    }
-    let (from, to) = (window.from, window.to);
-    let totals = Totals { boot, start: from, end: to, clock: clock(from), clock_end: clock(to), ..Totals::default() };
-    writer.finish(totals, Summary::default()).unwrap().path
-}
+/// Events of a frame.
+const FRAME: usize = 5000;
 
 /// The rows of `sched` and `thread_state`, named by tid: utids are numbered by what is met first.
 fn rows(paths: &[PathBuf], window: Option<Window>) -> Vec<String> {
@@ -112,7 +37,7 @@ fn case_97_three_segments_their_cat_and_one_give_the_same_rows() {
     let (events, names) = events();
     let whole = Window { from: events[0].ts, to: events.last().unwrap().ts + 1 };
     let dir = tempfile::tempdir().unwrap();
-    let one = segment(&Store::create(&dir.path().join("one")).unwrap(), &events, &names, whole);
+    let one = segment(&Store::create(&dir.path().join("one")).unwrap(), &events, &names, whole, FRAME);
     let three = Store::create(&dir.path().join("three")).unwrap();
     let third = events.len() / 3;
     let cuts = [0, third, 2 * third, events.len()];
@@ -120,7 +45,7 @@ fn case_97_three_segments_their_cat_and_one_give_the_same_rows() {
     for n in 0..3 {
         let from = if n == 0 { whole.from } else { events[cuts[n]].ts };
         let to = events.get(cuts[n + 1]).map_or(whole.to, |e| e.ts);
-        files.push(segment(&three, &events[cuts[n]..cuts[n + 1]], &names, Window { from, to }));
+        files.push(segment(&three, &events[cuts[n]..cuts[n + 1]], &names, Window { from, to }, FRAME));
     }
     let joined = dir.path().join("joined.pftrace.zst");
     let bytes: Vec<u8> = files.iter().flat_map(|f| std::fs::read(f).unwrap()).collect();
@@ -142,7 +67,7 @@ fn a_window_shows_the_rows_that_touch_it() {
     let (events, names) = events();
     let whole = Window { from: events[0].ts, to: events.last().unwrap().ts + 1 };
     let dir = tempfile::tempdir().unwrap();
-    let file = segment(&Store::create(dir.path()).unwrap(), &events, &names, whole);
+    let file = segment(&Store::create(dir.path()).unwrap(), &events, &names, whole, FRAME);
     let middle = Window { from: events[events.len() / 2].ts, to: events[events.len() / 2 + 200].ts };
     let all = rows(&[Path::new(&file).to_owned()], None);
     let part = rows(&[file], Some(middle));

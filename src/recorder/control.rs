@@ -141,8 +141,11 @@ impl Server {
         Ok(Server { listener: UnixListener::from(fd), path: path.to_owned(), clients: Vec::new(), next_id: 0 })
     }
 
-    /// Lets others than before ask.
+    /// Lets others than before ask; without a group, that of this process.
     pub fn open_to(&self, access: &Access) -> io::Result<()> {
+        if access.group.is_none() {
+            nix::unistd::chown(&self.path, None, Some(nix::unistd::getegid()))?;
+        }
         grant(&self.path, access)
     }
 
@@ -314,17 +317,13 @@ impl Client {
     }
 }
 
-/// Gives the socket its group and mode; without a group it is the process's own.
+/// Gives the socket its group, if one is named, and its mode.
 fn grant(path: &Path, access: &Access) -> io::Result<()> {
-    let group = match &access.group {
-        Some(name) => {
-            let unknown =
-                || io::Error::new(io::ErrorKind::NotFound, format!("there is no group {name} (control.group)"));
-            nix::unistd::Group::from_name(name)?.ok_or_else(unknown)?.gid
-        }
-        None => nix::unistd::getegid(),
-    };
-    nix::unistd::chown(path, None, Some(group))?;
+    if let Some(name) = &access.group {
+        let group = nix::unistd::Group::from_name(name)?;
+        let unknown = || io::Error::new(io::ErrorKind::NotFound, format!("there is no group {name} (control.group)"));
+        nix::unistd::chown(path, None, Some(group.ok_or_else(unknown)?.gid))?;
+    }
     fs::set_permissions(path, fs::Permissions::from_mode(access.mode))
 }
 
