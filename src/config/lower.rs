@@ -31,7 +31,7 @@ impl Config {
             store: settings::StoreSettings {
                 segment: self.store.segment.0,
                 // `check` keeps it within 1 to 19.
-                level: i32::try_from(self.store.compression_level).unwrap_or(3),
+                level: i32::try_from(self.store.compression_level).unwrap_or(2),
                 sync_interval: self.store.sync_interval.0,
                 max_age: self.store.keep_time.0,
                 max_bytes: self.store.keep_bytes.0,

@@ -16,12 +16,10 @@ pub(super) fn needs_escape(name: &[u8]) -> bool {
     std::str::from_utf8(name).is_err() || name.windows(2).any(|w| w == b"\\x")
 }
 
-/// `name` as valid UTF-8, and whether it had to be escaped. The inverse is [`unescape`].
-pub(super) fn escape(name: &[u8]) -> (Cow<'_, str>, bool) {
-    if !needs_escape(name)
-        && let Ok(text) = std::str::from_utf8(name)
-    {
-        return (Cow::Borrowed(text), false);
+/// `name` as bytes that are valid UTF-8, and whether it had to be escaped. The inverse is [`unescape`].
+pub(super) fn escape(name: &[u8]) -> (Cow<'_, [u8]>, bool) {
+    if !needs_escape(name) {
+        return (Cow::Borrowed(name), false);
     }
     let mut out = String::with_capacity(name.len() * 4);
     for chunk in name.utf8_chunks() {
@@ -32,7 +30,7 @@ pub(super) fn escape(name: &[u8]) -> (Cow<'_, str>, bool) {
             out.push_str(&format!("\\x{byte:02x}"));
         }
     }
-    (Cow::Owned(out), true)
+    (Cow::Owned(out.into_bytes()), true)
 }
 
 /// The bytes that [`escape`] was given. `\x` without two hex digits stays as it is.
@@ -71,11 +69,15 @@ mod tests {
 
     #[test]
     fn case_43_names_that_are_not_utf8_stay_readable_and_distinct() {
-        assert_eq!(escape(b"caf\xe9"), ("caf\\xe9".into(), true));
-        assert_eq!(escape(br"caf\xe9"), (r"caf\x5cxe9".into(), true));
-        assert_eq!(escape(br"a\b"), (r"a\b".into(), false), "a backslash alone means nothing");
-        assert_eq!(escape(b"\xff\\"), (r"\xff\x5c".into(), true));
-        assert_eq!(escape("数据\u{1b}[2J".as_bytes()), ("数据\u{1b}[2J".into(), false));
+        let escaped = |name| {
+            let (text, escaped) = escape(name);
+            (std::str::from_utf8(&text).unwrap().to_owned(), escaped)
+        };
+        assert_eq!(escaped(b"caf\xe9"), ("caf\\xe9".into(), true));
+        assert_eq!(escaped(br"caf\xe9"), (r"caf\x5cxe9".into(), true));
+        assert_eq!(escaped(br"a\b"), (r"a\b".into(), false), "a backslash alone means nothing");
+        assert_eq!(escaped(b"\xff\\"), (r"\xff\x5c".into(), true));
+        assert_eq!(escaped("数据\u{1b}[2J".as_bytes()), ("数据\u{1b}[2J".into(), false));
         assert_eq!(unescape(br"a\xzz\x4"), Cow::Borrowed(br"a\xzz\x4".as_slice()));
     }
 
@@ -85,11 +87,11 @@ mod tests {
             let (text, escaped) = escape(&name);
             prop_assert_eq!(escaped, needs_escape(&name));
             if escaped {
-                prop_assert_eq!(unescape(text.as_bytes()).into_owned(), name);
+                prop_assert_eq!(unescape(&text).into_owned(), name);
             } else {
-                prop_assert_eq!(text.as_bytes(), name.as_slice());
+                prop_assert_eq!(&*text, name.as_slice());
                 // In a packet where another name was escaped this one must survive being unescaped.
-                prop_assert_eq!(unescape(text.as_bytes()).into_owned(), name);
+                prop_assert_eq!(unescape(&text).into_owned(), name);
             }
         }
     }

@@ -84,7 +84,7 @@ impl Encode for Encoder {
     }
 
     fn tracker(&mut self) -> &mut Tracker {
-        &mut self.tracker
+        Encoder::tracker(self)
     }
 
     fn packets(&mut self) -> &mut Vec<u8> {

@@ -1,17 +1,17 @@
 //! Ring-buffer pages in, whole trace packets out: the heart of the capture path.
 //!
 //! Pages wait in one queue per CPU. [`Encoder::run`] encodes all events before an instant and leaves the rest: it goes
-//! through the CPUs in steps of a millisecond, so that after each step nothing older is missing on any CPU, and a zstd
+//! through the CPUs in steps of two milliseconds, so that after each step nothing older is missing on any CPU, and a zstd
 //! frame can be closed there with a watermark. Nothing here allocates per event, takes a lock, reads a file, or waits.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 
 use crossbeam_channel::Sender;
 
 use super::blocked::Stacks;
 use super::plan::{Kind, Plan};
-use super::tracker::Tracker;
+use super::tracker::moves::{Move, Moves};
+use super::tracker::{Switch, Tracker};
 use crate::kernel::loss::LossMeter;
 use crate::kernel::page::PageLayout;
 use crate::kernel::records::{Cursor, Record, Step};
@@ -22,8 +22,8 @@ use crate::sched::state::{StateLayout, TaskState};
 use crate::store::footer::{MAX_MARKS, Mark};
 use crate::store::index::{FrameFacts, FrameKind, LossCount};
 
-/// How often the size of the frame is looked at, ns of recorded time.
-const STEP: u64 = 1_000_000;
+/// Each CPU is encoded this far, ns of recorded time, before the next has its turn and the frame's size is looked at.
+const STEP: u64 = 2_000_000;
 /// A frame of packets is closed at this size.
 const FRAME_BYTES: usize = 256 << 10;
 /// Bytes of a thread name in the kernel (TASK_COMM_LEN).
@@ -100,6 +100,8 @@ pub struct EncoderParts {
 struct Queued {
     page: Page,
     cursor: Cursor,
+    /// When its next record was written, or a little before, ns of the trace clock.
+    next: u64,
     /// The loss in front of the page was told, or there is none.
     told: bool,
 }
@@ -114,9 +116,9 @@ struct Cpu {
     lost: Option<Loss>,
     /// The next switch is written in full: nobody can know who left.
     full: bool,
-    /// Who came with the last switch. The next one is nearly always of this thread; now and then the kernel traces none
-    /// (seen on 6.18, with perf as well), and a compact switch would then blame the wrong thread.
-    running: Tid,
+    /// Who runs, if known. The next switch or wake-up is nearly always by this thread; now and then the kernel traces no
+    /// switch (seen on 6.18, with perf as well), and compact events would then blame the wrong thread.
+    running: Option<Tid>,
     events: u64,
     frame_loss: LossCount,
     span: Option<(u64, u64)>,
@@ -129,8 +131,9 @@ pub struct Encoder {
     /// To be added to a record's time to get the boot clock, ns.
     offset: i64,
     cpus: Vec<Cpu>,
-    /// What the CPUs and threads are doing.
-    pub tracker: Tracker,
+    tracker: Tracker,
+    /// What the tracker is still to be told; one list for each of `cpus`.
+    moves: Moves,
     /// Whole packets of the frame.
     out: Vec<u8>,
     losses: Vec<Loss>,
@@ -138,8 +141,6 @@ pub struct Encoder {
     mark_count: u64,
     missed_hints: bool,
     free: Vec<Vec<u8>>,
-    /// When each CPU's next record was written, or a little before, ns, boot; kept for its memory.
-    turns: BinaryHeap<Reverse<(u64, usize)>>,
     counts: Counts,
 }
 
@@ -152,7 +153,7 @@ pub struct Counts {
     pub unknown: u64,
     /// Sub-buffers whose rest could not be read.
     pub damaged: u64,
-    /// Switches that must have been, since another thread left a CPU than had come, but were not traced.
+    /// Switches that must have been, since another thread left a CPU or woke somebody than had come, but were not traced.
     pub untraced: u64,
     /// Sub-buffers read.
     pub pages: u64,
@@ -176,13 +177,13 @@ impl Encoder {
             offset: 0,
             cpus: Vec::new(),
             tracker: Tracker::new(&ids, start),
+            moves: Moves::default(),
             out: Vec::with_capacity(FRAME_BYTES * 2),
             losses: Vec::new(),
             marks: Vec::new(),
             mark_count: 0,
             missed_hints: false,
             free: Vec::new(),
-            turns: BinaryHeap::new(),
             counts: Counts::default(),
         };
         cpus.iter().for_each(|(id, stats)| encoder.add_cpu(*id, stats));
@@ -200,12 +201,19 @@ impl Encoder {
             meter: LossMeter::new(id, stats),
             lost: None,
             full: true,
-            running: 0,
+            running: None,
             events: 0,
             frame_loss: LossCount::default(),
             span: None,
         };
         self.cpus.insert(at, cpu);
+        self.moves.insert(at, id);
+    }
+
+    /// What the CPUs and threads are doing after everything encoded so far.
+    pub fn tracker(&mut self) -> &mut Tracker {
+        self.moves.tell(&mut self.tracker);
+        &mut self.tracker
     }
 
     /// Sets what is to be added to records' times to get the boot clock (0 when the trace clock is `boot`).
@@ -223,7 +231,7 @@ impl Encoder {
         match Cursor::open(&self.parts.layout, &page.bytes) {
             Ok(cursor) => {
                 let told = !cursor.header().missed.any();
-                self.cpus[at].pages.push_back(Queued { page, cursor, told });
+                self.cpus[at].pages.push_back(Queued { page, next: cursor.ts(), cursor, told });
             }
             Err(error) => {
                 self.damaged(at, &error.to_string());
@@ -234,36 +242,26 @@ impl Encoder {
 
     /// Encodes events before `limit` (ns, boot) until the frame is full: gives back the instant that was reached. When it
     /// is before `limit`, close the frame and call again.
-    ///
-    /// CPUs take turns in the order of their next records, so that the tracker meets a wake-up before the run it led to
-    /// and after the sleep it ended, whichever CPUs wrote them.
     pub fn run(&mut self, from: u64, limit: u64) -> u64 {
-        let mut turns = std::mem::take(&mut self.turns);
-        turns.clear();
-        turns.extend((0..).zip(&self.cpus).filter_map(|(at, c)| {
-            let front = c.pages.front()?;
-            Some(Reverse((front.cursor.ts().saturating_add_signed(self.offset).max(from), at)))
-        }));
-        let mut reached = limit;
-        let mut look = from.saturating_add(STEP);
-        while let Some(Reverse((ts, at))) = turns.pop() {
-            if ts >= limit {
-                break;
+        let mut reached = from;
+        while let Some(next) = self.next_ts().filter(|&next| next < limit) {
+            if reached > from && self.frame_len() >= FRAME_BYTES {
+                return reached;
             }
-            if ts >= look {
-                if self.frame_len() >= FRAME_BYTES {
-                    reached = ts;
-                    break;
-                }
-                look = ts.saturating_add(STEP);
+            // Where nothing happened no step is needed.
+            reached = next.max(reached).saturating_add(STEP).min(limit);
+            for at in 0..self.cpus.len() {
+                self.run_cpu(at, reached);
             }
-            let others = turns.peek().map_or(limit, |Reverse((next, _))| *next);
-            if let Some(next) = self.run_cpu(at, limit.min(others.max(ts + 1))) {
-                turns.push(Reverse((next.max(ts), at)));
-            }
+            self.moves.tell(&mut self.tracker);
         }
-        self.turns = turns;
-        reached
+        limit
+    }
+
+    /// When the oldest record was written that waits here, or a little before, ns, boot.
+    fn next_ts(&self) -> Option<u64> {
+        let fronts = self.cpus.iter().filter_map(|c| c.pages.front());
+        fronts.map(|front| front.next).min().map(|next| next.saturating_add_signed(self.offset))
     }
 
     /// Bytes of packets so far in this frame.
@@ -357,32 +355,38 @@ impl Encoder {
         self.cpus.iter().map(|c| c.pages.iter().map(|p| p.page.bytes.len()).sum::<usize>()).sum()
     }
 
-    /// Encodes what one CPU wrote before `limit`; gives back when its next record was written, if it is here.
-    fn run_cpu(&mut self, at: usize, limit: u64) -> Option<u64> {
+    /// Encodes what one CPU wrote before `limit`.
+    fn run_cpu(&mut self, at: usize, limit: u64) {
         let raw_limit = limit.saturating_add_signed(self.offset.saturating_neg());
-        while let Some(Queued { page, mut cursor, mut told }) = self.cpus[at].pages.pop_front() {
-            loop {
+        while self.cpus[at].pages.front().is_some_and(|queued| queued.next < raw_limit)
+            && let Some(mut queued) = self.cpus[at].pages.pop_front()
+        {
+            let Queued { page, cursor, told, next } = &mut queued;
+            let later = loop {
                 match cursor.next_before(&page.bytes, raw_limit) {
                     Step::Record(record) => {
-                        if !std::mem::replace(&mut told, true) {
-                            self.page_loss(at, &page, &cursor, record.ts);
+                        if !std::mem::replace(told, true) {
+                            self.page_loss(at, page, cursor, record.ts);
                         }
                         self.record(at, record);
                     }
-                    Step::Later(next) => {
-                        self.cpus[at].pages.push_front(Queued { page, cursor, told });
-                        return Some(next.saturating_add_signed(self.offset));
+                    Step::Later(ts) => {
+                        *next = ts;
+                        break true;
                     }
-                    Step::End => break,
+                    Step::End => break false,
                     Step::Damaged(error) => {
                         self.damaged(at, &error.to_string());
-                        break;
+                        break false;
                     }
                 }
+            };
+            if later {
+                self.cpus[at].pages.push_front(queued);
+                return;
             }
-            self.free.push(page.bytes);
+            self.free.push(queued.page.bytes);
         }
-        None
     }
 
     fn page_loss(&mut self, at: usize, page: &Page, cursor: &Cursor, first_ts: u64) {
@@ -402,9 +406,9 @@ impl Encoder {
         }
         cpu.lost = Some(loss);
         cpu.full = true;
+        cpu.running = None;
         cpu.frame_loss.add(loss.count);
-        self.tracker.loss(cpu.id, loss.from, loss.to);
-        self.tracker.lost(cpu.id, loss.from, loss.count);
+        self.moves.add(at, loss.from, Move::Loss { to: loss.to, count: loss.count });
         self.losses.push(loss);
     }
 
@@ -425,22 +429,28 @@ impl Encoder {
         match kind {
             Kind::Switch => {
                 let Some(s) = plan.switch(data) else { return self.short(at) };
-                let follows = std::mem::replace(&mut cpu.running, s.next_pid) == s.prev_pid;
-                let told = std::mem::take(&mut cpu.full);
+                let ran = cpu.running.replace(s.next_pid);
                 // After a loss nobody can know; otherwise the kernel traced no switch where there was one.
-                self.counts.untraced += u64::from(!follows && !told);
-                if told || !follows {
+                let untraced = ran.is_some_and(|ran| ran != s.prev_pid);
+                self.counts.untraced += u64::from(untraced);
+                if std::mem::take(&mut cpu.full) || untraced {
                     cpu.bundle.full_switch(ts, plan.flags(data), &full(&s));
                 } else {
                     cpu.bundle.switch(ts, s.prev_state, s.next_pid, s.next_prio, s.next_comm);
                 }
+                let (prev, next, prio) = (s.prev_pid, s.next_pid, s.next_prio);
                 let state = self.parts.states.decode(s.prev_state);
-                self.tracker.switch(cpu.id, ts, (s.prev_pid, state), (s.next_pid, s.next_prio), s.next_comm);
+                self.moves.add(at, ts, Move::Switch(Switch { prev, state, next, prio, comm: *s.next_comm }));
             }
             Kind::Waking => {
                 let Some(w) = plan.waking(data) else { return self.short(at) };
+                let by = plan.pid(data);
+                if cpu.running != Some(by) {
+                    self.found(at, ts, by);
+                    return self.rare(at, ts, kind, record);
+                }
                 cpu.bundle.waking(ts, w.pid, w.target_cpu, w.prio, w.comm, plan.flags(data));
-                self.tracker.waking(ts, w.pid, w.target_cpu as u32);
+                self.moves.add(at, ts, Move::Waking { tid: w.pid, target: w.target_cpu as u32 });
             }
             _ => return self.rare(at, ts, kind, record),
         }
@@ -473,12 +483,16 @@ impl Encoder {
             _ => {
                 let Some(encoder) = plan.encoder(record.id()) else { return };
                 cpu.bundle.event(ts, pid, flags, encoder, data);
-                if kind == Kind::WakeupNew
-                    && let Some(w) = plan.wakeup_new(data)
-                {
-                    self.tracker.waking(ts, w.pid, w.target_cpu as u32);
+                let wake = match kind {
+                    Kind::WakeupNew => plan.wakeup_new(data),
+                    // In full, since a reader of the compact form could not know who woke.
+                    Kind::Waking => plan.waking(data),
+                    _ => None,
+                };
+                if let Some(w) = wake {
+                    self.moves.add(at, ts, Move::Waking { tid: w.pid, target: w.target_cpu as u32 });
                 } else if kind != Kind::Other {
-                    self.hint(kind, ts, pid, data);
+                    self.hint(at, kind, ts, pid, data);
                 }
             }
         }
@@ -486,7 +500,19 @@ impl Encoder {
         self.counts.events += 1;
     }
 
-    fn hint(&mut self, kind: Kind, ts: u64, parent: Tid, data: &[u8]) {
+    /// `tid` is found to run where another thread, or none, was thought to.
+    #[cold]
+    fn found(&mut self, at: usize, ts: u64, tid: Tid) {
+        let cpu = &mut self.cpus[at];
+        if cpu.running.replace(tid).is_some() {
+            // Tools that take the last switch's word for who runs learn it from the next.
+            cpu.full = true;
+            self.counts.untraced += 1;
+            self.moves.add(at, ts, Move::Untraced);
+        }
+    }
+
+    fn hint(&mut self, at: usize, kind: Kind, ts: u64, parent: Tid, data: &[u8]) {
         let Some(task) = self.parts.plan.task(kind, data) else { return };
         let (tid, comm) = (task.tid, name(task.comm));
         let hint = match kind {
@@ -497,7 +523,7 @@ impl Encoder {
             _ => return,
         };
         if kind == Kind::Free {
-            self.tracker.gone(tid);
+            self.moves.add(at, ts, Move::Gone(tid));
         }
         self.missed_hints |= self.parts.hints.try_send(hint).is_err();
     }

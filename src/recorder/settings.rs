@@ -139,7 +139,7 @@ impl Default for Settings {
             },
             store: StoreSettings {
                 segment: Duration::from_secs(60),
-                level: 3,
+                level: 2,
                 sync_interval: Duration::from_secs(5),
                 max_age: Duration::from_secs(24 * 3600),
                 max_bytes: 4 << 30,

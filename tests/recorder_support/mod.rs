@@ -162,7 +162,7 @@ pub fn record(dir: &Path, load: Load) -> Made {
         live,
         world: Arc::new(world),
         own: Arc::new(OnceLock::from(vec![])),
-        level: 3,
+        level: 2,
         segment: Some(load.segment),
         began,
     };

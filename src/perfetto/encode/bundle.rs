@@ -1,7 +1,7 @@
 //! One CPU's events as one `FtraceEventBundle`: scheduling events in Perfetto's compact columns, the rest in full.
 
 use super::event::EventEncoder;
-use crate::perfetto::wire::{self, put_bytes, put_key, put_uint, put_varint};
+use crate::perfetto::wire::{self, put_bytes, put_key, put_uint, put_varied_varint, put_varint};
 use crate::perfetto::{SEQUENCE_ID, escape};
 use crate::sched::event::Loss;
 use std::hash::Hasher;
@@ -103,10 +103,10 @@ impl BundleBuilder {
     #[inline]
     pub fn switch(&mut self, ts: u64, prev_state: i64, next_pid: i32, next_prio: i32, next_comm: &[u8; 16]) {
         let name = self.names.index(next_comm);
-        put_varint(&mut self.columns[SWITCH_TS], ts.wrapping_sub(self.last_switch));
+        put_varied_varint(&mut self.columns[SWITCH_TS], ts.wrapping_sub(self.last_switch));
         self.last_switch = ts;
         put_varint(&mut self.columns[SWITCH_STATE], prev_state as u64);
-        put_varint(&mut self.columns[SWITCH_PID], i64::from(next_pid) as u64);
+        put_varied_varint(&mut self.columns[SWITCH_PID], i64::from(next_pid) as u64);
         put_varint(&mut self.columns[SWITCH_PRIO], i64::from(next_prio) as u64);
         put_varint(&mut self.columns[SWITCH_COMM], u64::from(name));
         self.seen(ts);
@@ -116,9 +116,9 @@ impl BundleBuilder {
     #[inline]
     pub fn waking(&mut self, ts: u64, pid: i32, target_cpu: i32, prio: i32, comm: &[u8; 16], common_flags: u8) {
         let name = self.names.index(comm);
-        put_varint(&mut self.columns[WAKING_TS], ts.wrapping_sub(self.last_waking));
+        put_varied_varint(&mut self.columns[WAKING_TS], ts.wrapping_sub(self.last_waking));
         self.last_waking = ts;
-        put_varint(&mut self.columns[WAKING_PID], i64::from(pid) as u64);
+        put_varied_varint(&mut self.columns[WAKING_PID], i64::from(pid) as u64);
         put_varint(&mut self.columns[WAKING_CPU], i64::from(target_cpu) as u64);
         put_varint(&mut self.columns[WAKING_PRIO], i64::from(prio) as u64);
         put_varint(&mut self.columns[WAKING_COMM], u64::from(name));
@@ -206,7 +206,7 @@ impl BundleBuilder {
         put_key(&mut self.symbols, 26, wire::BYTES);
         put_varint(&mut self.symbols, (1 + wire::varint_len(id) + wire::bytes_field_len(2, text.len())) as u64);
         put_uint(&mut self.symbols, 1, id);
-        put_bytes(&mut self.symbols, 2, text.as_bytes());
+        put_bytes(&mut self.symbols, 2, &text);
         id
     }
 
@@ -287,7 +287,7 @@ impl BundleBuilder {
 pub(super) fn put_name(out: &mut Vec<u8>, field: u32, name: &[u8]) -> bool {
     let end = name.iter().position(|&b| b == 0).unwrap_or(name.len());
     let (text, escaped) = escape::escape(&name[..end]);
-    put_bytes(out, field, text.as_bytes());
+    put_bytes(out, field, &text);
     escaped
 }
 
@@ -299,18 +299,26 @@ struct Names {
     known: Vec<[u8; 16]>,
     text: Vec<u8>,
     escaped: bool,
-    /// A bundle's CPU often meets the name it just met.
+    /// A CPU mostly meets the name it just met, or the one before: a thread and idle, or two threads that take turns.
     last: u16,
+    before: u16,
 }
 
 impl Names {
     #[inline]
     fn index(&mut self, name: &[u8; 16]) -> u16 {
-        if let Some(known) = self.known.get(self.last as usize)
-            && known == name
-        {
+        if self.known.get(usize::from(self.last)) == Some(name) {
             return self.last;
         }
+        if self.known.get(usize::from(self.before)) == Some(name) {
+            std::mem::swap(&mut self.last, &mut self.before);
+            return self.last;
+        }
+        self.find(name)
+    }
+
+    fn find(&mut self, name: &[u8; 16]) -> u16 {
+        self.before = self.last;
         if self.known.len() * 2 >= self.slots.len() {
             self.grow();
         }
@@ -360,7 +368,7 @@ impl Names {
         self.slots.fill(0);
         self.known.clear();
         self.text.clear();
-        (self.escaped, self.last) = (false, 0);
+        (self.escaped, self.last, self.before) = (false, 0, 0);
     }
 }
 

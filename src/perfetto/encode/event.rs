@@ -136,7 +136,7 @@ impl Step {
                 Some(text) => {
                     let (text, escaped) = escape::escape(text);
                     put_generic(out, name, wire::bytes_field_len(3, text.len()));
-                    put_bytes(out, 3, text.as_bytes());
+                    put_bytes(out, 3, &text);
                     escaped
                 }
                 None => false,

@@ -383,6 +383,6 @@ impl Names {
     fn put(&mut self, name: &[u8]) -> Vec<u8> {
         let (text, escaped) = escape::escape(name);
         self.escaped |= escaped;
-        text.into_owned().into_bytes()
+        text.into_owned()
     }
 }

@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
+mod summary;
+
 use std::sync::LazyLock;
 
 use super::*;
@@ -107,7 +109,7 @@ fn case_24_cpus_take_turns_by_time_so_that_no_wait_is_missed() {
     e.add_page(page(0, 100, &[(150, waking(4, 7, 1)), (950, switch(4, 1, 0))]));
     e.add_page(page(1, 100, &[(110, switch(0, 0, 7)), (130, switch(7, 1, 0)), (900, switch(0, 0, 7))]));
     assert_eq!(e.run(0, 1000), 1000);
-    let worst = e.tracker.take_summary(1000).1.expect("a wait");
+    let worst = e.tracker().take_summary(1000).1.expect("a wait");
     assert_eq!((worst.dur, worst.at, worst.tid), (750, 150, 7));
 }
 
@@ -131,6 +133,34 @@ fn a_switch_that_does_not_follow_the_one_before_says_who_left() {
     let (_, items) = frame(&mut e, 200);
     assert_eq!(switches(&items), [(0, 110, Some(1), 2), (0, 120, Some(7), 3), (0, 130, Some(3), 4)]);
     assert!(!items.iter().any(|i| matches!(i, Item::Loss(_))), "nobody says that events were lost");
+}
+
+#[test]
+fn a_wake_up_by_another_than_who_came_is_written_in_full() {
+    let (mut e, _hints) = encoder(&[0]);
+    // Who came at 110 is 2; that 7 came after it was not traced.
+    let records = [(110, switch(1, 1, 2)), (115, waking(2, 5, 0)), (120, waking(7, 6, 0)), (125, waking(7, 4, 0))];
+    e.add_page(page(0, 100, &records));
+    e.add_page(page(0, 128, &[(130, switch(7, 1, 3))]));
+    e.run(0, 200);
+    let (_, items) = frame(&mut e, 200);
+    let wakers: Vec<_> = items
+        .iter()
+        .filter_map(|i| match i {
+            Item::Event(e) if matches!(e.kind, EventKind::Waking(_)) => Some((e.ts, e.emitter)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(wakers, [(115, None), (120, Some(7)), (125, None)], "who runs is known again from 120 on");
+    assert_eq!(e.counts().untraced, 1);
+    // Of 110..130, 5 ns are known to be busy; of what came after 115 the tracker knows nothing until 130.
+    let summary = e.tracker().summary(140);
+    assert_eq!(summary.lanes[0].cells[0].busy, Some(1.0));
+    let (mut cpus, mut threads) = (Vec::new(), Vec::new());
+    e.tracker().cpus_now(&mut cpus);
+    e.tracker().threads_now(&mut threads);
+    assert_eq!(cpus[0].tid, 3);
+    assert!(!threads.iter().any(|t| t.tid == 2), "what became of 2 nobody knows");
 }
 
 #[test]

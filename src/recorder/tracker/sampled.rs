@@ -2,7 +2,7 @@
 //!
 //! Waits are not exact there, so none is booked: neither the summary's worst waits nor the triggers see any.
 
-use super::{Now, Thread, Tracker};
+use super::{Now, Thread, Tracker, slot};
 use crate::sched::event::{Item, ThreadNow, Tid};
 use crate::sched::state::TaskState;
 
@@ -14,10 +14,10 @@ impl Tracker {
             Item::ThreadState { ts, tid, state, cpu, .. } => self.seen_in(ts, tid, state, cpu),
             Item::CpuOnline { ts, cpu, online } => {
                 self.add_cpu(cpu);
-                let Some(place) = self.place(cpu).filter(|_| !online) else { return };
-                self.book(place, ts);
-                let c = &mut self.cpus[place];
-                (c.known, c.tid, c.ready, c.blocked) = (false, 0, 0, 0);
+                let Some(lane) = self.lane(cpu).filter(|_| !online) else { return };
+                lane.book(ts);
+                lane.forget(ts);
+                lane.tid = 0;
             }
             _ => {}
         }
@@ -26,22 +26,23 @@ impl Tracker {
     fn seen_on(&mut self, cpu: u32, ts: u64, tid: Tid, prio: i32) {
         self.add_cpu(cpu);
         let Some(place) = self.place(cpu) else { return };
-        self.book(place, ts);
-        let c = &mut self.cpus[place];
-        let left = std::mem::replace(&mut c.tid, tid);
-        (c.known, c.prio, c.since) = (true, prio, ts);
-        if let Some(thread) = self.thread(left).filter(|t| t.now == Now::Running && t.cpu == cpu) {
+        let lane = &mut self.lanes[usize::from(place)];
+        lane.book(ts);
+        let left = std::mem::replace(&mut lane.tid, tid);
+        (lane.known, lane.prio, lane.since) = (true, prio, ts);
+        if let Some(thread) = slot(&mut self.chunks, left).filter(|t| t.now == Now::Running && t.place == place) {
             // What it does now is told next.
-            *thread = Thread { since: ts, cpu, ..Thread::default() };
+            *thread = Thread { since: ts, place, ..Thread::default() };
         }
-        if let Some(thread) = self.thread(tid) {
-            let before = std::mem::replace(thread, Thread { since: ts, cpu, now: Now::Running, ..Thread::default() });
+        if let Some(thread) = slot(&mut self.chunks, tid) {
+            let before = std::mem::replace(thread, Thread { since: ts, place, now: Now::Running, ..Thread::default() });
             self.uncount(before);
         }
     }
 
     fn seen_in(&mut self, ts: u64, tid: Tid, state: ThreadNow, cpu: Option<u32>) {
-        let Some(thread) = self.thread(tid) else { return };
+        let place = cpu.and_then(|cpu| self.place(cpu));
+        let Some(thread) = slot(&mut self.chunks, tid) else { return };
         let before = *thread;
         let (now, flags) = match state {
             ThreadNow::Unknown => (Now::Unknown, TaskState::default()),
@@ -50,20 +51,18 @@ impl Tracker {
             ThreadNow::Preempted => (Now::Preempted, TaskState::PREEMPTED),
             ThreadNow::Blocked(flags) => (Now::Blocked, flags),
         };
-        let cpu = cpu.unwrap_or(before.cpu);
-        if (before.now, before.flags, before.cpu) == (now, flags, cpu) {
+        let place = place.unwrap_or(before.place);
+        if (before.now, before.flags, before.place) == (now, flags, place) {
             return;
         }
-        *thread = Thread { since: ts, cpu, flags, now, woken: false };
+        *thread = Thread { since: ts, place, flags, now, woken: false };
         self.uncount(before);
         match now {
-            Now::Ready | Now::Preempted => self.ready(cpu, ts),
+            Now::Ready | Now::Preempted => self.ready(place, ts),
             Now::Blocked if flags.contains(TaskState::UNINTERRUPTIBLE) => {
-                let Some(place) = self.place(cpu) else { return };
-                self.cpus[place].blocked += 1;
-                let blocked = self.cpus[place].blocked;
-                let cell = self.cell(place, ts);
-                cell.blocked = cell.blocked.max(blocked);
+                if let Some(lane) = self.lanes.get_mut(usize::from(place)) {
+                    lane.add_blocked(ts);
+                }
             }
             _ => {}
         }

@@ -71,7 +71,7 @@ impl Folder {
         }
         let told = self.live[utid as usize];
         let start = start.max(told.last_end).max(told.open.map_or(0, |i| i.start));
-        self.enter(start, cpu, utid, prio, sink);
+        self.enter(start, cpu, utid, Some(prio), sink);
     }
 
     pub(super) fn sample_cpu(&mut self, ts: u64, cpu: u32, tid: Tid, prio: i32, sink: &mut impl Sink) {
@@ -83,7 +83,7 @@ impl Folder {
         if let Some(ran) = self.cpus[cpu as usize].running {
             self.stop_running(cpu, ran, ts, None, true, sink);
         }
-        self.enter(ts, cpu, utid, prio, sink);
+        self.enter(ts, cpu, utid, Some(prio), sink);
     }
 
     pub(super) fn thread_state(

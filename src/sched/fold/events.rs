@@ -86,21 +86,26 @@ impl Folder {
                 now.prio = Some(switch.next_prio);
             } else {
                 // After a loss: who left is unknown, who came is not.
-                self.enter(ts, cpu, next, switch.next_prio, sink);
+                self.enter(ts, cpu, next, Some(switch.next_prio), sink);
             }
             return;
         };
-        if let Some(ran) = ran
-            && ran != prev
-        {
-            self.stats.mismatched += 1;
-            let last = self.cpus[cpu as usize].last_ts;
-            self.stop_running(cpu, ran, last, None, false, sink);
-        }
+        self.expect(cpu, prev, sink);
         // One step: who comes leaves the queue before who was pushed off joins it, or its depth would peak for no time.
         self.dequeue(ts, next, sink);
         self.leave(ts, cpu, prev, next, switch.prev_state, sink);
-        self.enter(ts, cpu, next, switch.next_prio, sink);
+        self.enter(ts, cpu, next, Some(switch.next_prio), sink);
+    }
+
+    /// A record says that `found` runs on `cpu`. If another thread was thought to, a switch was not traced some time after
+    /// the last event here. True then.
+    fn expect(&mut self, cpu: u32, found: Utid, sink: &mut impl Sink) -> bool {
+        let now = &self.cpus[cpu as usize];
+        let Some(ran) = now.running.filter(|&ran| ran != found) else { return false };
+        let last = now.last_ts;
+        self.stats.mismatched += 1;
+        self.stop_running(cpu, ran, last, None, false, sink);
+        true
     }
 
     /// `prev` leaves `cpu` in `state`.
@@ -151,19 +156,19 @@ impl Folder {
     }
 
     /// `next` begins to run on `cpu`.
-    pub(super) fn enter(&mut self, ts: u64, cpu: u32, next: Utid, prio: i32, sink: &mut impl Sink) {
+    pub(super) fn enter(&mut self, ts: u64, cpu: u32, next: Utid, prio: Option<i32>, sink: &mut impl Sink) {
         if next != IDLE {
             self.settle(ts, next);
             self.close_any(ts, next, sink);
         }
         let mut interval = Interval::new(self.take_row(), next, ts, ThreadNow::Running);
         interval.cpu = Some(cpu);
-        interval.prio = Some(prio);
+        interval.prio = prio;
         interval.slice = Some(self.next_slice);
         self.next_slice = self.next_slice.wrapping_add(1);
         let now = &mut self.cpus[cpu as usize];
         now.running = Some(next);
-        now.prio = Some(prio);
+        now.prio = prio;
         if next == IDLE {
             now.idle = Some(interval);
             return;
@@ -197,6 +202,12 @@ impl Folder {
         }
         let utid = self.threads.seen(event.ts, wake.tid, wake.comm);
         self.announce(sink);
+        // Who wakes runs (`current` changes with interrupts off, so no wake-up comes between a switch and its record).
+        if let Some(waker) = emitter
+            && self.expect(event.cpu, waker, sink)
+        {
+            self.enter(event.ts, event.cpu, waker, None, sink);
+        }
         if utid == IDLE {
             return;
         }

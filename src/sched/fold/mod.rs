@@ -14,6 +14,9 @@
 //!   leaves in R without the preempt bit within [`WAKE_RACE_NS`], it was woken, not pushed off (kernels before
 //!   5.18). If it leaves in a sleeping state and runs again without any other wake-up, that wake-up was the one:
 //!   it was *runnable* since it left, never asleep. (Perfetto calls that stretch sleeping.)
+//! * **A switch that was not traced** (a kernel can leave some out): seen when another thread leaves a CPU, or wakes
+//!   somebody there, than came last. Who ran is then known up to the last event before, who runs now from this one on,
+//!   and the time between is unknown.
 //! * **Loss** on a CPU: what ran there and every wait of threads last seen there ends at the last known instant
 //!   with `end_known == false`; the CPU is unknown until it tells again. A sleep that no wake-up ended while
 //!   a loss was anywhere is marked the same way.
@@ -191,7 +194,7 @@ impl<S: Sink> Consumer for Folding<S> {
 pub struct FoldStats {
     /// Events folded.
     pub events: u64,
-    /// Switches whose leaving thread was not the one that ran there, without a recorded loss.
+    /// Switches that were not traced, without a recorded loss: another thread left, or woke somebody, than ran there.
     pub mismatched: u64,
     /// First switches of a CPU that did not tell who left.
     pub skipped_switches: u64,

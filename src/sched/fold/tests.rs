@@ -1,7 +1,7 @@
 //! The rules of the module page, each on a few events with values worked out by hand.
 #![allow(clippy::unwrap_used)]
 
-use super::super::event::{EventKind, Item, Loss, ThreadFact, ThreadNow, Tid, Wake};
+use super::super::event::{Event, EventKind, Item, Loss, ThreadFact, ThreadNow, Tid, Wake};
 use super::super::order::TimeOrder;
 use super::super::state::TaskState;
 use super::super::testing::{D, R, RP, S, event, switch, waking, woken_by_interrupt};
@@ -351,6 +351,31 @@ fn a_switch_that_does_not_fit_is_not_bridged() {
     let seven = rows.of(7)[0];
     assert_eq!((seven.end, seven.end_known, seven.end_state), (Some(15), false, None));
     assert_eq!(rows.states(8), [(30, None, Blocked(S))]);
+}
+
+#[test]
+fn a_wake_up_by_another_than_who_came_tells_of_a_switch_that_was_not_traced() {
+    let by = |tid, item| match item {
+        Item::Event(e) => Item::Event(Event { emitter: Some(tid), ..e }),
+        other => other,
+    };
+    // 7 runs and wakes 5; then 8, whose coming was not traced, wakes 6 and goes to sleep.
+    let (rows, folder) = fold(&[
+        switch(10, 0, 0, R, 7),
+        by(7, waking(20, 0, 5, 1)),
+        by(8, waking(40, 0, 6, 1)),
+        waking(45, 0, 4, 1),
+        switch(50, 0, None, S, 0),
+    ]);
+    assert_eq!(folder.stats().mismatched, 1);
+    let seven = rows.of(7)[0];
+    assert_eq!((seven.start, seven.end, seven.end_known), (10, Some(20), false));
+    assert_eq!(rows.of(7).len(), 1, "what it did after 20 nobody knows");
+    assert_eq!(rows.states(8), [(40, Some(50), Running), (50, None, Blocked(S))]);
+    assert_eq!(rows.of(8)[0].prio, None);
+    let (seven, eight) = (rows.utid(7), rows.utid(8));
+    let woken: Vec<_> = rows.wakes.iter().map(|w| (w.0, w.1)).collect();
+    assert_eq!(woken, [(20, Some(seven)), (40, Some(eight)), (45, Some(eight))]);
 }
 
 #[test]
