@@ -68,14 +68,14 @@ pub(super) fn varint_len(value: u64) -> usize {
     ((64 - (value | 1).leading_zeros()) as usize).div_ceil(7)
 }
 
-/// Appends a field's key.
-#[inline]
+/// Appends a field's key; of a field number known at compile time, one store.
+#[inline(always)]
 pub(super) fn put_key(out: &mut Vec<u8>, field: u32, wire_type: u32) {
     put_varint(out, u64::from(field << 3 | wire_type));
 }
 
 /// Appends a varint field. Negative numbers are sign-extended to 64 bits first, as `int32`/`int64` are.
-#[inline]
+#[inline(always)]
 pub(super) fn put_uint(out: &mut Vec<u8>, field: u32, value: u64) {
     put_key(out, field, VARINT);
     put_varint(out, value);
