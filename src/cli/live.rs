@@ -50,7 +50,7 @@ pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
         // A recorder is there; that it does not answer us now is the header's to say.
         _ => None,
     };
-    let history = History::live(&places.store)?;
+    let history = History::live(&places.store, span)?;
     let (host, kernel) = machine();
     let link = Link { places, snapshot_last, level, embedded: embedded.is_some(), host, kernel };
     let ended = app::run(start, history, screen::settings(&config), Box::new(link), screen::options(&config));

@@ -13,8 +13,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 const SECOND: u64 = 1_000_000_000;
-/// A live view begins with so much of the past.
-const FIRST_BACK: u64 = 75 * SECOND;
+/// A live view begins with its window and so much more of the past: what is read before the first screen is waited for. A
+/// longer window is read when it is asked for.
+const FIRST_MORE: u64 = 5 * SECOND;
 /// Time a live model keeps at least; the longest window on screen and some more to step back into.
 const LIVE_KEEPS: u64 = 720 * SECOND;
 /// Intervals a model holds at most (about 32 bytes each, 80 for running ones).
@@ -73,8 +74,8 @@ pub struct View<'a> {
 }
 
 impl History {
-    /// Follows a store.
-    pub fn live(store: &Path) -> Result<History, FeedError> {
+    /// Follows a store; windows of `span` ns are there from the start.
+    pub fn live(store: &Path, span: u64) -> Result<History, FeedError> {
         let paths = vec![store.to_owned()];
         let (extent, clocks) = match feed::survey(&paths) {
             Ok(survey) => (survey.window.unwrap_or(Window { from: 0, to: 0 }), survey.clocks),
@@ -82,7 +83,7 @@ impl History {
             Err(e) => return Err(e),
         };
         let mut history = History::new(paths, extent, clocks);
-        history.live = Some(history.follow(FIRST_BACK)?);
+        history.live = Some(history.follow(span.saturating_add(FIRST_MORE))?);
         Ok(history)
     }
 

@@ -5,6 +5,7 @@
 
 use super::answers::{MarkRow, SegmentRow, SnapshotRow, StoreColumn, StoreView};
 use crate::names::printable;
+use crate::sched::marks::{self, Marker};
 use crate::sched::summary::Window;
 use crate::store::catalog::{Catalog, Entry};
 use crate::store::footer::{BootId, SnapshotNote, Summary, Totals};
@@ -213,8 +214,18 @@ fn brief(summary: &Summary, totals: &Totals) -> Brief {
         second.busy = (known > 0).then(|| busy / known as f32);
         out.seconds.push(second);
     }
-    out.marks = summary.marks.iter().map(|m| (totals.real_of(m.ts), printable(&m.text).into())).collect();
+    let named =
+        summary.marks.iter().filter_map(|m| Some((totals.real_of(m.ts), printable(mark_name(&m.text)?).into())));
+    out.marks = named.collect();
     out
+}
+
+/// What a mark is called; `None` for what only ends or counts something.
+fn mark_name(text: &[u8]) -> Option<&[u8]> {
+    match marks::parse(text) {
+        Marker::Begin { name } | Marker::AsyncBegin { name, .. } | Marker::Instant { name } => Some(name),
+        Marker::End | Marker::AsyncEnd { .. } | Marker::Counter { .. } => None,
+    }
 }
 
 fn forget_deleted(summaries: &mut Summaries, catalog: &Catalog) {
@@ -398,6 +409,13 @@ mod tests {
         assert_eq!((column.busy, column.ready, column.blocked, column.worst), (Some(0.75), Some(3), Some(1), Some(7)));
         assert_eq!(Brief { seconds, ..Brief::default() }.ready(), Some(3));
         assert_eq!(Brief::default().ready(), None);
+    }
+
+    #[test]
+    fn marks_are_called_by_their_name() {
+        assert_eq!(mark_name(b"B|7|wait_batch"), Some(&b"wait_batch"[..]));
+        assert_eq!(mark_name(b"deploy 1.2"), Some(&b"deploy 1.2"[..]));
+        assert_eq!((mark_name(b"E|7"), mark_name(b"C|7|steps|3")), (None, None));
     }
 
     #[test]

@@ -16,9 +16,15 @@ pub fn draw(state: &State, pen: &mut Pen<'_>) {
     header::draw(state, &mut pen.part(0, 0, w, top));
     let mut pen = pen.part(0, top, w, h.saturating_sub(top));
     let view = &state.snapshots;
-    let n = format!("{} snapshots", view.snapshots.len());
+    let n = match view.snapshots.len() {
+        1 => "1 snapshot".to_string(),
+        n => format!("{n} snapshots"),
+    };
     let bytes: u64 = view.snapshots.iter().map(|s| s.bytes).sum();
-    let marks = format!("{} marks", view.marks.len());
+    let marks = match view.marks.len() {
+        1 => "1 mark".to_string(),
+        n => format!("{n} marks"),
+    };
     pen.rule(0, &["Snapshots and marks", &n, &show::bytes(bytes), &marks]);
     if view.snapshots.is_empty() && view.marks.is_empty() {
         let text = if view.loaded {
@@ -58,7 +64,12 @@ fn draw_snapshot(state: &State, snapshot: &SnapshotRow, pen: &mut Pen<'_>, y: u1
     let w = pen.w();
     let at = time::local(snapshot.taken_real, &state.zone, Digits::Seconds);
     let length = format!("{:>7} {:>8}  ", show::span_words(snapshot.length), show::bytes(snapshot.bytes));
-    let label = if snapshot.label.is_empty() { String::new() } else { format!("“{}” ", snapshot.label) };
+    // A label nobody gave repeats the reason.
+    let label = if snapshot.label.is_empty() || snapshot.label == snapshot.reason {
+        String::new()
+    } else {
+        format!("“{}” ", snapshot.label)
+    };
     let holes = match (snapshot.loss, snapshot.gaps) {
         (true, true) => "with loss and gaps  ",
         (true, false) => "with loss  ",
