@@ -9,6 +9,7 @@
 mod support;
 
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
@@ -66,6 +67,51 @@ impl Drop for Recorder {
     }
 }
 
+/// A load in a process group of its own: `perf bench` forks, and its child would wait for ever for a killed parent.
+struct Load(Child);
+
+impl Load {
+    fn start(command: &[&str]) -> Load {
+        let mut c = Command::new(command[0]);
+        Load(c.args(&command[1..]).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0).spawn().unwrap())
+    }
+
+    fn ended(&mut self) -> bool {
+        self.0.try_wait().unwrap().is_some()
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        let _ = nix::sys::signal::killpg(nix::unistd::Pid::from_raw(self.0.id() as i32), nix::sys::signal::SIGKILL);
+        let _ = self.0.wait();
+    }
+}
+
+/// The default configuration under a load for a minute.
+fn minute(name: &str, command: &[&str]) {
+    let recorder = Recorder::start("");
+    let before = recorder.numbers();
+    let begin = Instant::now();
+    let mut load = Load::start(command);
+    while begin.elapsed() < Duration::from_secs(60) {
+        sleep(Duration::from_millis(200));
+        if load.ended() {
+            load = Load::start(command);
+        }
+    }
+    drop(load);
+    let after = recorder.numbers();
+    let status = recorder.status();
+    println!(
+        "{name} for 60 s, default configuration: {:.2} M events, lost {}, {:.1} % of one CPU, memory {} MiB",
+        (after.0 - before.0) / 1e6,
+        status["lost"],
+        (after.1 - before.1) / begin.elapsed().as_secs_f64() * 100.0,
+        status["own_rss"].as_u64().unwrap() >> 20
+    );
+}
+
 /// CPU that a child used, itself and what it waited for, s.
 fn cpu_of(child: Child) -> f64 {
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
@@ -111,7 +157,13 @@ fn beside_perf(name: &str, load: &[&str], seconds: u64) {
         "  bytes per event          dashcam {our_bytes:.2}   perf {their_bytes:.2}   ratio {:.2}",
         our_bytes / their_bytes
     );
-    println!("  memory {} MiB, lost {}", status["own_rss"].as_u64().unwrap() >> 20, status["lost"]);
+    // Where the kernel leaves switches out, those around them are written in full, and cost more.
+    println!(
+        "  memory {} MiB, lost {}, not traced by the kernel {:.1} % of switches",
+        status["own_rss"].as_u64().unwrap() >> 20,
+        status["lost"],
+        status["untraced_switches"].as_f64().unwrap() / events * 200.0
+    );
 }
 
 fn idle() {
@@ -128,8 +180,7 @@ fn idle() {
 
 fn snapshots() {
     let recorder = Recorder::start("");
-    let mut load =
-        Command::new("perf").args(["bench", "sched", "pipe", "-l", "2000000"]).stdout(Stdio::null()).spawn().unwrap();
+    let load = Load::start(&["perf", "bench", "sched", "pipe", "-l", "100000000"]);
     sleep(Duration::from_secs(20));
     let mut times: Vec<f64> = Vec::new();
     for _ in 0..5 {
@@ -139,8 +190,7 @@ fn snapshots() {
         times.push(begin.elapsed().as_secs_f64() * 1e3);
         sleep(Duration::from_millis(1100));
     }
-    let _ = load.kill();
-    let _ = load.wait();
+    drop(load);
     println!("snapshot of everything so far under load: {times:.0?} ms; lost {}", recorder.status()["lost"]);
 }
 
@@ -174,6 +224,8 @@ fn main() {
     assert!(nix::unistd::geteuid().is_root(), "recording needs root");
     beside_perf("sched pipe", &["perf", "bench", "sched", "pipe", "-l", "500000"], 10);
     beside_perf("hackbench", &["hackbench", "-g", "8", "-l", "1000"], 10);
+    minute("hackbench -g 8", &["hackbench", "-g", "8", "-l", "100000"]);
+    minute("sched pipe", &["perf", "bench", "sched", "pipe", "-l", "100000000"]);
     idle();
     snapshots();
     many_cpus();

@@ -79,6 +79,7 @@ impl Recorder {
             own_cpu,
             own_cpu_ns: usage.cpu_ns,
             own_rss: usage.rss,
+            untraced_switches: live.untraced,
             own_tids: usage.threads.iter().map(|t| t.tid).collect(),
             buffer_kb: self.buffer_kb,
             kept,

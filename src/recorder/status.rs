@@ -34,6 +34,8 @@ pub struct Status {
     pub events_per_s: f64,
     /// Events lost since it began, CPU by CPU; only CPUs that lost any.
     pub lost: Vec<CpuLoss>,
+    /// Switches that the kernel must have made but left out of the trace, since the recording began.
+    pub untraced_switches: u64,
     /// Share of one CPU that the recorder itself uses, over the last seconds (0.01 = 1 %).
     pub own_cpu: f64,
     /// CPU time the recorder has used since it began, ns.
