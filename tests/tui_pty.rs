@@ -139,6 +139,66 @@ fn a_bad_keymap_stops_the_start_with_its_line() {
     assert!(!s.screen.lock().unwrap().screen().alternate_screen());
 }
 
+/// What Perfetto's own table says of a thread: ns running, ns ready, and its waits for a CPU in ascending order.
+fn offline(tid: &str, end: u64) -> (u64, u64, Vec<u64>) {
+    let table = include_str!("fixtures/perfetto/expected/thread_state.csv");
+    let (mut ran, mut ready, mut waits) = (0, 0, Vec::new());
+    for line in table.lines().skip(1) {
+        let fields: Vec<&str> = line.split(',').map(|f| f.trim_matches('"')).collect();
+        let [ts, dur, _, of, state, ..] = fields[..] else { panic!("{line}") };
+        if of != tid {
+            continue;
+        }
+        let lasted = dur.parse::<u64>().ok();
+        // -1: not over when the trace ended.
+        let ns = lasted.unwrap_or_else(|| end.saturating_sub(ts.parse().unwrap()));
+        match state {
+            "Running" => ran += ns,
+            "R" | "R+" => {
+                ready += ns;
+                waits.extend(lasted);
+            }
+            _ => {}
+        }
+    }
+    waits.sort_unstable();
+    (ran, ready, waits)
+}
+
+/// The figures of a row as drawn, against sums, counts and nearest ranks of the table that trace_processor made.
+#[test]
+fn the_figures_drawn_are_those_computed_offline() {
+    use dashcam::units::show;
+    let all = dashcam::tui::history::History::browse(vec![TRACE.into()]).unwrap().extent();
+    let mut s = browse(&[]);
+    let mut compared = 0;
+    for name in ["pt_loader:0", "pt_loader:1", "launch_thread", "ckpt_writer"] {
+        let tid = include_str!("fixtures/perfetto/expected/thread.csv")
+            .lines()
+            .find_map(|l| l.split_once(',').filter(|(_, rest)| rest.starts_with(&format!("\"{name}\""))))
+            .map(|(tid, _)| tid)
+            .unwrap();
+        s.keys(&format!("/{tid}\r"));
+        let row_of = |text: &str| {
+            let words = |l: &str| l.split_whitespace().map(str::to_string).collect::<Vec<_>>();
+            text.lines().map(words).find(|row| row.first().is_some_and(|word| word == tid))
+        };
+        s.wait(name, |screen| row_of(&screen.contents()).is_some());
+        let row = row_of(&s.text()).unwrap();
+        let (ran, ready, waits) = offline(tid, all.to);
+        let percent = |ns: u64| format!("{:.1}", ns as f64 * 100.0 / all.len() as f64);
+        let rank = |percent: usize| show::span(waits[(waits.len() * percent).div_ceil(100).max(1) - 1]);
+        let figures = [percent(ran), percent(ready), rank(50), rank(99), show::span(*waits.last().unwrap())].join(" ");
+        assert!(row.join(" ").contains(&figures), "{name}: {figures} is not in {}", row.join(" "));
+        compared += waits.len();
+        s.keys("\x1b");
+        s.wait("all threads", |screen| !screen.contents().contains("filter “"));
+    }
+    assert!(compared > 200, "{compared} waits");
+    s.keys("q");
+    assert_eq!(s.ended(), 0);
+}
+
 /// True when a cell on screen has this colour.
 fn shows_colour(screen: &vt100::Screen, wanted: vt100::Color) -> bool {
     let (rows, columns) = screen.size();
