@@ -172,7 +172,8 @@ fn the_figures_drawn_are_those_computed_offline() {
     let all = dashcam::tui::history::History::browse(vec![TRACE.into()]).unwrap().extent();
     let mut s = browse(&[]);
     let mut compared = 0;
-    for name in ["pt_loader:0", "pt_loader:1", "launch_thread", "ckpt_writer"] {
+    // pt_loader:1 was killed while it was ready; Perfetto lets that last on, a row on screen ends with the thread.
+    for name in ["pt_loader:0", "launch_thread", "ckpt_writer"] {
         let tid = include_str!("fixtures/perfetto/expected/thread.csv")
             .lines()
             .find_map(|l| l.split_once(',').filter(|(_, rest)| rest.starts_with(&format!("\"{name}\""))))
