@@ -6,13 +6,13 @@ use std::thread;
 
 use crossbeam_channel::{Receiver, bounded};
 
-use super::FeedError;
+use super::{FeedError, SourceFile};
 use crate::names::printable;
 use crate::sched::event::ClockSnapshot;
 use crate::sched::summary::Window;
-use crate::store::footer::BootId;
+use crate::store::footer::{BootId, SnapshotNote};
 use crate::store::frame::{FrameDecompressor, ReadAt};
-use crate::store::index::FrameEntry;
+use crate::store::index::{FrameEntry, LossCount};
 use crate::store::probe::PacketProbe;
 use crate::store::reader::SegmentReader;
 use crate::store::scan::{self, FrameProbe};
@@ -29,6 +29,10 @@ pub(super) struct Part {
     pub window: Window,
     pub boot: BootId,
     pub clocks: Vec<ClockSnapshot>,
+    /// From its footer: events, events lost.
+    pub counts: Option<(u64, LossCount)>,
+    /// From its footer: why it was kept, if it is a snapshot.
+    pub note: Option<SnapshotNote>,
 }
 
 /// A file of ours, opened.
@@ -41,6 +45,22 @@ pub(super) struct OurFile {
 }
 
 impl OurFile {
+    /// What it holds, as far as its footers say.
+    pub(super) fn told(&self) -> SourceFile {
+        let counts = self.parts.iter().map(|p| p.counts).reduce(|sum, part| {
+            let ((events, loss), (more, lost)) = sum.zip(part)?;
+            let known = loss.known.saturating_add(lost.known);
+            Some((events.saturating_add(more), LossCount { known, unknown: loss.unknown || lost.unknown }))
+        });
+        SourceFile {
+            path: self.path.clone(),
+            bytes: self.bytes,
+            window: self.parts.iter().map(|p| p.window).reduce(join),
+            counts: counts.flatten(),
+            note: self.parts.iter().find_map(|p| p.note.clone()),
+        }
+    }
+
     /// Opens `path`; `None` if it is not one of ours.
     pub(super) fn open(path: &Path) -> Result<Option<OurFile>, FeedError> {
         let file = crate::store::layout::open_recorded(path).map_err(|e| FeedError::open(path, e))?;
@@ -59,6 +79,8 @@ impl OurFile {
             window: Window { from: p.totals.start, to: p.totals.end },
             boot: p.totals.boot,
             clocks: [p.totals.clock, p.totals.clock_end].into_iter().filter(|c| c.boot > 0).collect(),
+            counts: Some((p.totals.events, p.totals.loss)),
+            note: p.totals.snapshot.clone(),
         });
         let damage = reader.damage().map(|d| d.to_string());
         Ok(OurFile { path: path.to_owned(), bytes, parts: parts.collect(), damage })
@@ -93,6 +115,8 @@ impl OurFile {
             window: Window { from: totals.start, to: end.max(totals.start) },
             boot: totals.boot,
             clocks: [totals.clock].into_iter().filter(|c| c.boot > 0).collect(),
+            counts: None,
+            note: None,
         };
         let damage = outline.damage.map(|d| d.to_string());
         Ok(Some(OurFile { path: path.to_owned(), bytes, parts: vec![part], damage }))
@@ -102,6 +126,11 @@ impl OurFile {
 pub(super) fn told(path: &Path, what: &str) -> String {
     use std::os::unix::ffi::OsStrExt;
     format!("{}: {what}", printable(path.as_os_str().as_bytes()))
+}
+
+/// From the begin of the first to the end of the last.
+pub(super) fn join(a: Window, b: Window) -> Window {
+    Window { from: a.from.min(b.from), to: a.to.max(b.to) }
 }
 
 /// Reads and undoes single frames of one file.

@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use super::frames::{Job, OurFile, Part, last_packet, read_in_order, told};
+use super::frames::{Job, OurFile, Part, join, last_packet, read_in_order, told};
+use super::pipeline::{self, Remote};
 use super::pump::{Pump, note_clock};
 use super::{Consumer, FeedError, Loaded, OnProgress, Progress, SourceFile, Survey, Window};
 use crate::names::NameTable;
@@ -29,14 +30,21 @@ pub fn survey(paths: &[PathBuf]) -> Result<Survey, FeedError> {
     let mut window: Option<Window> = None;
     let mut files = Vec::new();
     for file in &sources.ours {
-        let own = file.parts.iter().map(|p| p.window).reduce(join);
+        let told = file.told();
         file.parts.iter().flat_map(|p| &p.clocks).for_each(|c| note_clock(&mut clocks, c));
-        window = [window, own].into_iter().flatten().reduce(join);
-        files.push(SourceFile { path: file.path.clone(), bytes: file.bytes, window: own });
+        window = [window, told.window].into_iter().flatten().reduce(join);
+        files.push(told);
     }
-    let foreign = sources.foreign.into_iter();
-    files.extend(foreign.map(|(path, bytes)| SourceFile { path, bytes, window: None }));
-    Ok(Survey { files, window, clocks, notes: sources.notes })
+    let unknown = |(path, bytes)| SourceFile { path, bytes, window: None, counts: None, note: None };
+    files.extend(sources.foreign.into_iter().map(unknown));
+    let mut snapshots = Vec::new();
+    for path in paths.iter().filter(|p| p.is_dir()) {
+        for stored in Store::open(path)?.snapshots()? {
+            // One that cannot be read is told when it is asked for by name.
+            snapshots.extend(OurFile::open(&stored.path).ok().flatten().map(|file| file.told()));
+        }
+    }
+    Ok(Survey { files, snapshots, window, clocks, notes: sources.notes })
 }
 
 /// Loads what `paths` say about `window` (all, if `None`) into `consumer`.
@@ -50,15 +58,20 @@ pub fn load<C: Consumer>(
     progress: OnProgress<'_>,
 ) -> Result<Loaded, FeedError> {
     let sources = Sources::open(paths)?;
-    let mut pump = Pump::new();
-    for file in &sources.ours {
-        file.damage.iter().for_each(|what| pump.damage.note(Some(&file.path), what.clone()));
-    }
-    let mut complete = load_ours(&sources.ours, window, &mut pump, consumer, progress)?;
-    for (path, bytes) in &sources.foreign {
-        complete = complete && load_foreign(path, *bytes, &mut pump, consumer, progress)?;
-    }
-    pump.finish(consumer);
+    let read = |remote: &mut Remote, progress: OnProgress<'_>| -> Result<(Pump, bool), FeedError> {
+        let mut pump = Pump::new();
+        for file in &sources.ours {
+            file.damage.iter().for_each(|what| pump.damage.note(Some(&file.path), what.clone()));
+        }
+        let mut complete = load_ours(&sources.ours, window, &mut pump, remote, &mut *progress)?;
+        for (path, bytes) in &sources.foreign {
+            complete = complete && load_foreign(path, *bytes, &mut pump, remote, &mut *progress)?;
+        }
+        pump.finish(remote);
+        Ok((pump, complete))
+    };
+    let (read, wanted_all) = pipeline::run(consumer, progress, read);
+    let (pump, complete) = read?;
     let seen = pump.seen.map(|(from, to)| Window { from, to: to.max(pump.through).max(from + 1) });
     Ok(Loaded {
         names: pump.names,
@@ -66,12 +79,8 @@ pub fn load<C: Consumer>(
         window: seen,
         events: pump.events,
         damage: sources.notes.into_iter().chain(pump.damage.words()).collect(),
-        complete,
+        complete: complete && wanted_all,
     })
-}
-
-fn join(a: Window, b: Window) -> Window {
-    Window { from: a.from.min(b.from), to: a.to.max(b.to) }
 }
 
 impl Sources {

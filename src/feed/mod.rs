@@ -2,12 +2,13 @@
 //!
 //! [`load`] reads any mix of stores, segments, snapshots and foreign Perfetto traces (plain, gzip, zstd), only the zstd
 //! frames the window needs, and pushes what they say in time order into a [`Consumer`] (a model, or a fold with a
-//! sink). [`Tail`] gives the same for a recording that still grows. Decompression runs on all cores; decoding keeps
-//! one order, so that loading twice gives the same row numbers. Nothing here keeps intervals or draws anything.
+//! sink). [`Tail`] gives the same for a recording that still grows. Decompression runs on all cores, decoding on a
+//! thread beside the consumer's; both keep one order, so that loading twice gives the same row numbers. Nothing here keeps intervals or draws anything.
 
 mod damage;
 mod frames;
 mod load;
+mod pipeline;
 mod pump;
 mod tail;
 
@@ -19,6 +20,8 @@ use crate::names::NameTable;
 use crate::sched::fold::Consumer;
 use crate::sched::summary::Window;
 use crate::store::StoreError;
+use crate::store::footer::SnapshotNote;
+use crate::store::index::LossCount;
 use crate::time::ClockMap;
 
 pub use load::{load, survey};
@@ -75,6 +78,10 @@ pub struct SourceFile {
     pub bytes: u64,
     /// What it covers, ns on CLOCK_BOOTTIME; `None`: known only after reading it (foreign traces).
     pub window: Option<Window>,
+    /// Events in it and events lost, from its footers; `None`: it has none (growing, recorder died, foreign).
+    pub counts: Option<(u64, LossCount)>,
+    /// Of a snapshot: why it was kept.
+    pub note: Option<SnapshotNote>,
 }
 
 /// What there is, told without reading events where the files have footers.
@@ -82,6 +89,8 @@ pub struct SourceFile {
 pub struct Survey {
     /// Files by time.
     pub files: Vec<SourceFile>,
+    /// Snapshots kept in the stores among what was named: their data is that of segments, so they are not loaded.
+    pub snapshots: Vec<SourceFile>,
     /// From the first to the last instant recorded.
     pub window: Option<Window>,
     /// Boot clock ↔ wall clock.
