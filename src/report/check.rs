@@ -9,6 +9,8 @@ use rusqlite::types::Value;
 use serde::Deserialize;
 
 use super::table::{Cell, Table};
+use crate::query::load::Kept;
+use crate::query::rehearsal::Rehearsal;
 use crate::query::{Engine, QueryError};
 use crate::units::Share;
 
@@ -88,6 +90,22 @@ impl Metric {
 
 /// A number of this run; `None`: the query gave NULL or no row.
 pub type Measured = (String, Option<f64>);
+
+/// What has to be loaded to measure them all.
+///
+/// # Errors
+/// A metric that is wrong whatever the data.
+pub fn rehearse(metrics: &[Metric]) -> Result<Kept, CheckError> {
+    let mut rehearsal: Option<Rehearsal> = None;
+    for m in metrics {
+        let run = match &mut rehearsal {
+            Some(rehearsal) => rehearsal.run(&m.sql),
+            None => Rehearsal::new().and_then(|new| rehearsal.insert(new).run(&m.sql)),
+        };
+        run.map_err(|error| CheckError::Query { name: m.name.clone(), error })?;
+    }
+    Ok(rehearsal.map_or_else(Kept::default, |r| r.needs()))
+}
 
 /// Measures them all.
 pub fn measure(engine: &mut Engine, metrics: &[Metric]) -> Result<Vec<Measured>, CheckError> {

@@ -7,6 +7,7 @@
 pub mod blocked;
 pub mod check;
 pub mod cpu;
+pub mod findings;
 pub mod io;
 pub mod latency;
 pub mod pick;
@@ -18,6 +19,7 @@ pub mod wakes;
 pub mod words;
 
 use crate::query::Columns;
+use findings::Detector;
 use pick::Picked;
 use table::{Cell, Table};
 
@@ -61,9 +63,9 @@ impl Kind {
     }
 }
 
-/// Computes an answer; `rows` is how many rows a table has at most.
-pub fn make(kind: Kind, columns: &Columns, picked: &Picked, rows: usize) -> Vec<Table> {
-    let mut tables = answer(kind, columns, picked, rows);
+/// Computes an answer; `rows` is how many rows a table has at most. With a `detector` the summary has findings.
+pub fn make(kind: Kind, columns: &Columns, picked: &Picked, rows: usize, detector: Option<Detector<'_>>) -> Vec<Table> {
+    let mut tables = answer(kind, columns, picked, rows, detector);
     if let Some(hz) = columns.facts.sampled_hz {
         tables.iter_mut().for_each(|t| without_guesses(t, hz));
     }
@@ -89,7 +91,7 @@ fn without_guesses(table: &mut Table, hz: u32) {
     }
 }
 
-fn answer(kind: Kind, columns: &Columns, picked: &Picked, rows: usize) -> Vec<Table> {
+fn answer(kind: Kind, columns: &Columns, picked: &Picked, rows: usize, detector: Option<Detector<'_>>) -> Vec<Table> {
     match kind {
         Kind::Cpu => vec![cpu::table(&cpu::rows(columns, picked), columns)],
         Kind::Latency => latency::tables(columns, picked, rows),
@@ -98,7 +100,7 @@ fn answer(kind: Kind, columns: &Columns, picked: &Picked, rows: usize) -> Vec<Ta
         Kind::Preempt => vec![preempt::table(&preempt::rows(columns, picked), columns, rows)],
         Kind::Wakes => vec![wakes::table(&wakes::rows(columns, picked), columns, rows)],
         Kind::Io => vec![io::table(&io::rows(columns, picked), rows)],
-        Kind::Summary => summary::tables(columns, picked, rows.min(8)),
+        Kind::Summary => summary::tables(columns, picked, rows.min(8), detector),
     }
 }
 

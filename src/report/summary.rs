@@ -1,10 +1,14 @@
 //! One page for a ticket: what was recorded, what is missing, and the first rows of each answer.
 
+use super::findings::{self, Detector};
 use super::pick::Picked;
 use super::table::{Cell, Table};
 use super::{blocked, cpu, io, latency, preempt, states};
 use crate::query::Columns;
 use crate::units;
+
+/// The findings are what the page is read for: so many rows of them at least are shown.
+const FINDINGS: usize = 16;
 
 /// What was recorded, as key and value.
 pub fn head(c: &Columns, picked: &Picked) -> Table {
@@ -39,8 +43,10 @@ pub fn head(c: &Columns, picked: &Picked) -> Table {
 }
 
 /// The page.
-pub fn tables(c: &Columns, picked: &Picked, rows: usize) -> Vec<Table> {
-    let mut out = vec![head(c, picked), cpu::table(&cpu::rows(c, picked), c)];
+pub fn tables(c: &Columns, picked: &Picked, rows: usize, detector: Option<Detector<'_>>) -> Vec<Table> {
+    let mut out = vec![head(c, picked)];
+    out.extend(detector.map(|d| findings::table(c, d, picked, rows.max(FINDINGS))));
+    out.push(cpu::table(&cpu::rows(c, picked), c));
     out.push(states::table(&states::rows(c, picked), c, rows));
     out.extend(latency::tables(c, picked, rows));
     out.push(preempt::table(&preempt::rows(c, picked), c, rows));

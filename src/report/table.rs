@@ -45,6 +45,8 @@ pub struct Table {
     pub columns: Vec<(&'static str, &'static str)>,
     /// The rows, most important first.
     pub rows: Vec<Vec<Cell>>,
+    /// So many of the last columns stand in JSON alone: numbers that the text has in a sentence.
+    pub only_json: usize,
     /// Said below it: what is left out, what is not known.
     pub notes: Vec<String>,
 }
@@ -70,7 +72,14 @@ impl Clocks {
 impl Table {
     /// A table without rows yet.
     pub fn new(name: &'static str, title: impl Into<String>, columns: &[(&'static str, &'static str)]) -> Table {
-        Table { name, title: title.into(), columns: columns.to_vec(), rows: Vec::new(), notes: Vec::new() }
+        Table {
+            name,
+            title: title.into(),
+            columns: columns.to_vec(),
+            rows: Vec::new(),
+            only_json: 0,
+            notes: Vec::new(),
+        }
     }
 
     /// Keeps the first `rows` and says how many there were.
@@ -89,8 +98,8 @@ impl Table {
             out.push_str("  nothing\n");
         } else {
             let width = |n: usize| cells.iter().map(|r| r[n].width()).max().unwrap_or(0).max(self.columns[n].1.width());
-            let widths: Vec<usize> = (0..self.columns.len()).map(width).collect();
-            let heads: Vec<String> = self.columns.iter().map(|c| c.1.to_owned()).collect();
+            let heads: Vec<String> = self.visible().iter().map(|c| c.1.to_owned()).collect();
+            let widths: Vec<usize> = (0..heads.len()).map(width).collect();
             for row in std::iter::once(&heads).chain(&cells) {
                 let mut line = String::from(" ");
                 for (n, text) in row.iter().enumerate() {
@@ -115,7 +124,7 @@ impl Table {
         if self.rows.is_empty() {
             out.push_str("nothing\n");
         } else {
-            let heads: Vec<&str> = self.columns.iter().map(|c| c.1).collect();
+            let heads: Vec<&str> = self.visible().iter().map(|c| c.1).collect();
             let rule: Vec<&str> = (0..heads.len()).map(|n| if self.is_text(n) { "---" } else { "--:" }).collect();
             let _ = writeln!(out, "| {} |\n| {} |", heads.join(" | "), rule.join(" | "));
             for row in self.shown(clocks) {
@@ -167,7 +176,13 @@ impl Table {
             Cell::Time(boot) => clocks.text(*boot),
             Cell::Unknown => "–".to_owned(),
         };
-        self.rows.iter().map(|row| row.iter().map(show).collect()).collect()
+        let columns = self.visible().len();
+        self.rows.iter().map(|row| row.iter().take(columns).map(show).collect()).collect()
+    }
+
+    /// The columns of text and Markdown.
+    fn visible(&self) -> &[(&'static str, &'static str)] {
+        &self.columns[..self.columns.len().saturating_sub(self.only_json)]
     }
 }
 

@@ -57,20 +57,20 @@ fn sampled_data_answers_with_sums_and_makes_nothing_up() {
     c.facts.sampled_hz = Some(20);
     let picked = Picked::everything(&c);
     for kind in [Kind::Latency, Kind::Preempt, Kind::Wakes] {
-        for t in make(kind, &c, &picked, 10) {
+        for t in make(kind, &c, &picked, 10, None) {
             assert!(
                 t.rows.is_empty() && t.notes == ["not known: the data was sampled 20 times a second, not traced"],
                 "{t:?}"
             );
         }
     }
-    let t = &make(Kind::States, &c, &picked, 10)[0];
+    let t = &make(Kind::States, &c, &picked, 10, None)[0];
     let of = |key: &str| &t.rows[0][t.columns.iter().position(|column| column.0 == key).unwrap()];
     assert_eq!(
         (of("running_ns"), of("pushed_off"), of("involuntary")),
         (&Cell::Ns(40), &Cell::Unknown, &Cell::Unknown)
     );
-    let t = &make(Kind::Cpu, &c, &picked, 10)[0];
+    let t = &make(Kind::Cpu, &c, &picked, 10, None)[0];
     assert_eq!(t.rows[0][0], Cell::Count(0));
     assert!(t.notes.iter().any(|n| n.starts_with("– is not known")), "{t:?}");
 }
@@ -135,7 +135,7 @@ fn every_report_prints_in_every_form_and_no_name_gets_through_raw() {
     let clocks = table::Clocks { map: ClockMap::default(), zone: Zone::UTC };
     for (word, kind) in Kind::ALL {
         assert_eq!(Kind::of(word), Some(kind));
-        for t in make(kind, &c, &Picked::everything(&c), 5) {
+        for t in make(kind, &c, &Picked::everything(&c), 5, None) {
             for text in [t.text(&clocks), t.markdown(&clocks)] {
                 assert!(!text.contains('\x1b'), "{word}: {text:?}");
                 assert!(!text.is_empty());
@@ -155,4 +155,46 @@ fn the_default_metrics_can_be_measured() {
     assert_eq!(of("wait_max_ms"), Some(100.0 / 1e6));
     assert_eq!(of("cpu_busy_percent"), Some(100.0));
     assert_eq!(of("lost_events"), Some(13.0), "12 counted and one loss of unknown number");
+}
+
+/// The summary of a made-up second: thread 7 is pushed off by 8 for 300 of 1000 ms, ready for 360 ms in all.
+#[test]
+fn the_summary_says_what_the_screens_say_with_numbers_and_instants() {
+    use crate::query::{Builder, Keep};
+    use crate::sched::fold::{Consumer, Folding};
+    use crate::sched::model::Model;
+    use crate::sched::testing::{R, S, switch, waking};
+    const MS: u64 = 1_000_000;
+    let items = [
+        switch(0, 0, 0, R, 8),
+        waking(50 * MS, 0, 7, 0),
+        switch(100 * MS, 0, 8, S, 7),
+        switch(300 * MS, 0, 7, TaskState::PREEMPTED, 8),
+        switch(600 * MS, 0, 8, S, 7),
+        switch(1000 * MS, 0, 7, S, 0),
+    ];
+    let (mut names, mut model) = (crate::names::NameTable::new(), Model::default());
+    let mut folding = Folding::new(Builder::new(Keep::Nothing));
+    for item in &items {
+        folding.item(item);
+        model.item(item);
+    }
+    folding.end();
+    model.end();
+    let facts = crate::query::facts::Facts::of_lives(folding.folder.threads(), &mut names);
+    let c = folding.sink.finish(names, facts, None);
+    let detector = Detector { model: &model, thresholds: Default::default() };
+    let t = &make(Kind::Summary, &c, &Picked::everything(&c), 8, Some(detector))[1];
+    assert_eq!((t.name, t.rows.len()), ("findings", 1), "{t:?}");
+    let clocks = table::Clocks { map: ClockMap::default(), zone: Zone::UTC };
+    let sentence = "[7] was ready but not running 35 % of the last 1 s (p99 300 ms, worst 300 ms); [8] ran instead for 100 % of that";
+    let text = t.text(&clocks);
+    assert!(text.contains(&format!("warning  0.300000 s  300.000 ms  {sentence}")), "{text}");
+    let markdown = t.markdown(&clocks);
+    assert!(markdown.contains("| warning | 0.300000 s | 300.000 ms | \\[7\\] was ready"), "{markdown}");
+    let json = &t.json_lines(&clocks)[0];
+    assert_eq!((&json["kind"], &json["at"], &json["ns"]), (&"starving".into(), &(300 * MS).into(), &(300 * MS).into()));
+    assert_eq!((&json["utid"], &json["share"], &json["count"]), (&2.into(), &0.35.into(), &2.into()));
+    let nobody = Filter { thread: Some("nobody".into()), ..Filter::default() }.pick(&c, &Roles::new()).unwrap();
+    assert_eq!(make(Kind::Summary, &c, &nobody, 8, Some(detector))[1].rows.len(), 0);
 }

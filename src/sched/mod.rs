@@ -24,4 +24,4 @@ mod tids;
 mod window;
 
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
