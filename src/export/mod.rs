@@ -28,11 +28,6 @@ pub enum ExportError {
     /// The input cannot be read.
     #[error(transparent)]
     Read(#[from] crate::store::StoreError),
-    /// A foreign trace cannot be cut to a window without being re-encoded.
-    #[error(
-        "{0} was not recorded by dashcam and can only be exported to perfetto whole; leave --from, --to and --last out"
-    )]
-    Foreign(String),
 }
 
 /// One thing to write, in time order (intervals in the order in which they end).
