@@ -14,11 +14,14 @@ use std::sync::Arc;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use dashcam::feed;
-use dashcam::query::load::{Loaded, Request, load};
-use dashcam::query::{Engine, Keep};
+use dashcam::query::engine::Rows;
+use dashcam::query::load::{Kept, Loaded, Request, load};
+use dashcam::query::rehearsal::rehearse;
+use dashcam::query::{Columns, Engine, Keep};
 use dashcam::sched::event::Event;
 use dashcam::sched::summary::Window;
 use dashcam::store::Store;
+use rusqlite::types::ValueRef;
 
 /// Events of a frame: what 256 KiB of packets hold.
 const FRAME: usize = 28_000;
@@ -38,33 +41,64 @@ fn segment(dir: &Path) -> (PathBuf, usize, Window) {
     (path, all.len(), window)
 }
 
-fn read(path: &Path, window: Option<Window>) -> Loaded {
-    let request = Request { paths: vec![path.to_owned()], window, keep: Keep::Nothing };
+fn read(path: &Path, window: Option<Window>, kept: Kept) -> Loaded {
+    let request = Request { paths: vec![path.to_owned()], window, kept };
     let survey = feed::survey(&request.paths).unwrap();
     load(&request, &survey, &mut |_| ControlFlow::Continue(())).unwrap()
+}
+
+const GROUP: &str = "SELECT utid, SUM(dur) FROM sched GROUP BY utid";
+
+/// Ends the answer after its first row.
+struct First;
+
+impl Rows for First {
+    fn begin(&mut self, _: &[String]) -> std::io::Result<()> {
+        Ok(())
+    }
+    fn row(&mut self, _: &[ValueRef<'_>]) -> std::io::Result<()> {
+        Err(std::io::ErrorKind::BrokenPipe.into())
+    }
+    fn end(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// As `dashcam query` does it: what the statement needs, the file, the first row.
+fn first_row(path: &Path) {
+    let kept = rehearse(GROUP).unwrap();
+    let mut engine = Engine::open(Arc::new(read(path, None, kept).columns)).unwrap();
+    assert!(engine.run(GROUP, &mut First).unwrap_err().is_broken_pipe());
+}
+
+fn all_rows(path: &Path) -> usize {
+    let kept = rehearse(GROUP).unwrap();
+    let mut engine = Engine::open(Arc::new(read(path, None, kept).columns)).unwrap();
+    engine.answer(GROUP, None).unwrap().rows.len()
 }
 
 fn query(c: &mut Criterion) {
     let dir = tempfile::tempdir().unwrap();
     let (path, events, window) = segment(dir.path());
-    let loaded = read(&path, None);
+    let states = Kept::states(Keep::Nothing);
+    let loaded = read(&path, None, states);
     assert_eq!(loaded.events, events as u64);
     let bytes = std::fs::metadata(&path).unwrap().len();
+    let per_event = |columns: &Columns| columns.bytes() as f64 / events as f64;
+    let running = read(&path, None, rehearse(GROUP).unwrap()).columns;
     println!(
-        "{events} events, {:.2} bytes an event on disk, {:.1} in memory",
+        "{events} events, {:.2} bytes an event on disk, {:.1} in memory, {:.1} for sched alone; {} slices",
         bytes as f64 / events as f64,
-        loaded.columns.bytes() as f64 / events as f64
+        per_event(&loaded.columns),
+        per_event(&running),
+        running.sched.len(),
     );
+    drop(running);
     let mut group = c.benchmark_group("query");
     group.sample_size(10).throughput(Throughput::Elements(events as u64));
-    group.bench_function("file to columns", |b| b.iter(|| black_box(read(&path, None).events)));
-    const GROUP: &str = "SELECT utid, SUM(dur) FROM sched GROUP BY utid";
-    group.bench_function("file to GROUP BY utid", |b| {
-        b.iter(|| {
-            let mut engine = Engine::open(Arc::new(read(&path, None).columns)).unwrap();
-            black_box(engine.answer(GROUP, None).unwrap().rows.len())
-        });
-    });
+    group.bench_function("file to columns", |b| b.iter(|| black_box(read(&path, None, states).events)));
+    group.bench_function("file to first row of GROUP BY utid", |b| b.iter(|| first_row(&path)));
+    group.bench_function("file to last row of GROUP BY utid", |b| b.iter(|| black_box(all_rows(&path))));
     let columns = Arc::new(loaded.columns);
     group.bench_function("GROUP BY utid, loaded", |b| {
         b.iter(|| {
@@ -79,7 +113,7 @@ fn query(c: &mut Criterion) {
     let part = Window { from: middle, to: middle + (window.to - window.from) / 100 };
     group.bench_function("1 % of the file, one thread", |b| {
         b.iter(|| {
-            let mut engine = Engine::open(Arc::new(read(&path, Some(part)).columns)).unwrap();
+            let mut engine = Engine::open(Arc::new(read(&path, Some(part), states).columns)).unwrap();
             let sql = format!(
                 "SELECT count(*), sum(dur) FROM sched WHERE utid = 3 AND ts BETWEEN {} AND {}",
                 part.from, part.to

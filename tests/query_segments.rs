@@ -8,18 +8,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use dashcam::feed;
-use dashcam::query::load::{Request, load};
+use dashcam::query::load::{Kept, Request, load};
 use dashcam::query::{Engine, Keep};
 use dashcam::sched::summary::Window;
 use dashcam::store::Store;
-use hackbench_support::{events, segment};
+use dashcam::store::catalog::Catalog;
+use dashcam::store::footer::BootId;
+use dashcam::store::snapshot;
+use hackbench_support::{LOSS, events, segment};
 
 /// Events of a frame.
 const FRAME: usize = 5000;
 
 /// The rows of `sched` and `thread_state`, named by tid: utids are numbered by what is met first.
 fn rows(paths: &[PathBuf], window: Option<Window>) -> Vec<String> {
-    let request = Request { paths: paths.to_vec(), window, keep: Keep::Nothing };
+    let request = Request { paths: paths.to_vec(), window, kept: Kept::states(Keep::Nothing) };
     let survey = feed::survey(paths).unwrap();
     let loaded = load(&request, &survey, &mut |_| ControlFlow::Continue(())).unwrap();
     assert_eq!(loaded.damage, Vec::<String>::new());
@@ -59,6 +62,74 @@ fn case_97_three_segments_their_cat_and_one_give_the_same_rows() {
         assert_eq!(first.map(|n| (&found[n], &expected[n])), None, "{what}");
         assert_eq!(found.len(), expected.len(), "{what}");
     }
+}
+
+/// `sched` is the same whether the other states are kept or not.
+#[test]
+fn sched_alone_is_the_sched_of_all_states() {
+    let (events, names) = events();
+    let whole = Window { from: events[0].ts, to: events.last().unwrap().ts + 1 };
+    let dir = tempfile::tempdir().unwrap();
+    let file = segment(&Store::create(dir.path()).unwrap(), &events, &names, whole, FRAME);
+    let answer = |kept: Kept, window: Option<Window>| {
+        let request = Request { paths: vec![file.clone()], window, kept };
+        let survey = feed::survey(&request.paths).unwrap();
+        let loaded = load(&request, &survey, &mut |_| ControlFlow::Continue(())).unwrap();
+        let mut engine = Engine::open(Arc::new(loaded.columns)).unwrap();
+        let sql = "SELECT id, ts, dur, cpu, utid, upid, end_state, priority FROM sched";
+        let count = "SELECT utid, count(*), sum(dur) FROM sched GROUP BY utid";
+        [engine.answer(sql, None).unwrap().rows, engine.answer(count, None).unwrap().rows]
+    };
+    let middle = Window { from: events[events.len() / 2].ts, to: events[events.len() / 2 + 2000].ts };
+    for window in [None, Some(middle)] {
+        let all = answer(Kept::ALL, window);
+        assert!(all[0].len() > 500, "{}", all[0].len());
+        assert_eq!(answer(Kept { events: Keep::Nothing, only_running: true }, window), all);
+    }
+}
+
+/// What the footers say stands in the tables of files, and the snapshots of a store are listed with it.
+#[test]
+fn segments_and_snapshots_tell_what_their_footers_say() {
+    let (events, names) = events();
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::create(dir.path()).unwrap();
+    let whole = Window { from: events[0].ts, to: events.last().unwrap().ts + 1 };
+    segment(&store, &events, &names, whole, FRAME);
+    let boot = BootId::parse("0c1d2e3f-0011-2233-4455-66778899aabb");
+    let asked = Window { from: whole.from, to: whole.from + 1_000_000 };
+    let request = snapshot::Request {
+        boot,
+        window: asked,
+        reason: "trigger".into(),
+        detail: "p99 = 9 ms".into(),
+        label: "slow".into(),
+        requested_at: whole.to,
+    };
+    let plan = snapshot::plan(&Catalog::open(&store).unwrap(), None, request).unwrap();
+    let head = plan.first_head().unwrap();
+    plan.write(&store, &head, 3).unwrap();
+    let paths = vec![dir.path().to_owned()];
+    let request = Request { paths, window: None, kept: Kept::default() };
+    let survey = feed::survey(&request.paths).unwrap();
+    let loaded = load(&request, &survey, &mut |_| ControlFlow::Continue(())).unwrap();
+    assert_eq!(loaded.events, events.len() as u64, "a snapshot's events are those of its segments: not read twice");
+    let mut engine = Engine::open(Arc::new(loaded.columns)).unwrap();
+    let mut ask = |sql: &str| format!("{:?}", engine.answer(sql, None).unwrap().rows);
+    let row = format!(
+        "[[Integer({}), Integer({}), Integer(1), Integer(1), Integer({})]]",
+        events.len(),
+        LOSS.known,
+        whole.len()
+    );
+    assert_eq!(ask("SELECT events, lost, lost_unknown, whole, dur FROM segment"), row);
+    assert_eq!(
+        ask("SELECT label, reason, detail, asked_ts, asked_dur FROM snapshot"),
+        format!(
+            "[[Text(\"slow\"), Text(\"trigger\"), Text(\"p99 = 9 ms\"), Integer({}), Integer(1000000)]]",
+            asked.from
+        )
+    );
 }
 
 /// A window of the store shows exactly the rows of the whole that touch it, those that begin before it was loaded apart.

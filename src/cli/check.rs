@@ -12,9 +12,8 @@ use anyhow::Context;
 use super::reading::{Source, Stop};
 use super::report::safe_json;
 use super::{Globals, failed};
-use crate::query::Keep;
-use crate::query::engine::{Engine, wants_events};
-use crate::report::check::{DEFAULT_METRICS, History, Verdict, compare, measure, metrics, table};
+use crate::query::engine::Engine;
+use crate::report::check::{DEFAULT_METRICS, History, Verdict, compare, measure, metrics, rehearse, table};
 use crate::report::table::Clocks;
 use crate::time::{self, Zone};
 
@@ -61,6 +60,7 @@ pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let wanted = metrics(&text)?;
+    let kept = rehearse(&wanted)?;
     let file = args.baseline.as_deref().context("--baseline FILE says where the earlier runs are")?;
     let past = match fs::read_to_string(file) {
         Ok(text) => Some(text),
@@ -72,9 +72,8 @@ pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
     };
     let history = History::read(past.as_deref().unwrap_or(""))?;
     let stop = Stop::on_interrupt()?;
-    let source = Source::find(&args.path, &args.window, globals)?;
-    let keep = if wanted.iter().any(|m| wants_events(&m.sql)) { Keep::Everything } else { Keep::Nothing };
-    let loaded = source.load(&args.window, keep, &stop)?;
+    let source = Source::find(&args.path, &args.window, globals, &stop)?;
+    let loaded = source.load(kept, &stop)?;
     let mut engine = Engine::open(Arc::new(loaded.columns))?;
     let flag = stop.clone();
     engine.on_progress(10_000, move || flag.asked());

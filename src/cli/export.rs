@@ -41,13 +41,7 @@ pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
         None => return Err(usage(format!("export --format {} needs -o PATH", args.format))),
     };
     let stop = Stop::on_interrupt()?;
-    let source = Source::find(&args.path, &args.window, globals)?;
-    let given = args.window.from.is_some() || args.window.to.is_some() || args.window.last.is_some();
-    if given && source.window.is_none() && args.format != "perfetto" {
-        return Err(failed(
-            "a trace of another recorder tells its time only when read; export it whole, or ask with 'query'",
-        ));
-    }
+    let source = Source::find(&args.path, &args.window, globals, &stop)?;
     let output = || -> anyhow::Result<Box<dyn Write>> {
         match &args.output {
             Some(path) if !to_stdout => {
@@ -67,9 +61,6 @@ pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
             through(ctf, &source, &stop)?;
         }
         _ => {
-            if given && source.window.is_none() {
-                return Err(failed("only files that dashcam recorded can be cut; leave --from, --to and --last out"));
-            }
             let zstd = args.output.as_ref().is_some_and(|p| p.extension().is_some_and(|e| e == "zst"));
             let files: Vec<PathBuf> = source.survey.files.iter().map(|f| f.path.clone()).collect();
             perfetto::export(&files, source.window, zstd, &mut output()?)?;

@@ -6,13 +6,13 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context;
-use rusqlite::types::ValueRef;
 
-use super::reading::{Source, Spinner, Stop};
+use super::reading::{Quiet, Source, Spinner, Stop};
 use super::{Globals, failed, query_shell, usage};
-use crate::query::Keep;
-use crate::query::engine::{Engine, Rows, wants_events};
+use crate::query::engine::Engine;
+use crate::query::load::Kept;
 use crate::query::output::{Format, printer};
+use crate::query::rehearsal::rehearse;
 
 /// Ask in SQL, with Perfetto's tables (without SQL: an interactive shell)
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -46,10 +46,11 @@ pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
         return list();
     }
     let (script, paths) = script_and_paths(args)?;
+    // What is wrong with the words is told before anything is read.
+    let kept = script.as_deref().map_or(Ok(Kept::ALL), rehearse)?;
     let stop = Stop::on_interrupt()?;
-    let source = Source::find(&paths, &args.window, globals)?;
-    let keep = if script.as_deref().is_none_or(wants_events) { Keep::Everything } else { Keep::Nothing };
-    let loaded = source.load(&args.window, keep, &stop)?;
+    let source = Source::find(&paths, &args.window, globals, &stop)?;
+    let loaded = source.load(kept, &stop)?;
     let mut engine = Engine::open(Arc::new(loaded.columns))?;
     let spinner = Spinner::new();
     let (flag, turning) = (stop.clone(), spinner.clone());
@@ -67,30 +68,9 @@ pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
             }
         }
         None => {
-            query_shell::run(&mut engine, format, &|| stop.forget()).context("the shell")?;
+            query_shell::run(&mut engine, format, &stop, &spinner).context("the shell")?;
             Ok(ExitCode::SUCCESS)
         }
-    }
-}
-
-/// Takes the spinner away before rows are printed.
-struct Quiet<'a> {
-    rows: Box<dyn Rows + 'a>,
-    spinner: Spinner,
-}
-
-impl Rows for Quiet<'_> {
-    fn begin(&mut self, columns: &[String]) -> io::Result<()> {
-        self.spinner.finish();
-        self.rows.begin(columns)
-    }
-
-    fn row(&mut self, cells: &[ValueRef<'_>]) -> io::Result<()> {
-        self.rows.row(cells)
-    }
-
-    fn end(&mut self) -> io::Result<()> {
-        self.rows.end()
     }
 }
 

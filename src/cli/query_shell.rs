@@ -11,6 +11,7 @@ use rustyline::history::DefaultHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Editor, Helper};
 
+use super::reading::{Quiet, Spinner, Stop};
 use crate::query::engine::Engine;
 use crate::query::library;
 use crate::query::output::{Format, printer};
@@ -24,9 +25,9 @@ SQL ends with a semicolon. Commands:
   .mode table|csv|json
   .quit";
 
-/// Asks for statements until the end of input. `calm` is called before each one: Ctrl-C stops a query, not the shell.
-pub fn run(engine: &mut Engine, mut format: Format, calm: &dyn Fn()) -> anyhow::Result<()> {
-    let mut editor: Editor<Words, DefaultHistory> = Editor::new().context("opening the terminal")?;
+/// Asks for statements until the end of input. Ctrl-C stops a query, not the shell.
+pub fn run(engine: &mut Engine, mut format: Format, stop: &Stop, spinner: &Spinner) -> anyhow::Result<()> {
+    let mut editor: Editor<Words, DefaultHistory> = with_own_interrupt(Editor::new).context("opening the terminal")?;
     let tables = engine.tables()?;
     editor.set_helper(Some(Words::of(&tables)));
     let history = history_file();
@@ -46,8 +47,11 @@ pub fn run(engine: &mut Engine, mut format: Format, calm: &dyn Fn()) -> anyhow::
                 if matches!(line, ".quit" | ".exit" | ".q") {
                     break;
                 }
-                calm();
-                if let Err(e) = one(engine, line, &mut format) {
+                stop.forget();
+                spinner.begin();
+                let answered = one(engine, line, &mut format, spinner);
+                spinner.finish();
+                if let Err(e) = answered {
                     eprintln!("{e}");
                 }
             }
@@ -66,13 +70,28 @@ pub fn run(engine: &mut Engine, mut format: Format, calm: &dyn Fn()) -> anyhow::
     Ok(())
 }
 
+/// The editor handles SIGINT from when it is made until it is dropped, between its lines too, where Ctrl-C has to stop the
+/// query. While it reads a line Ctrl-C is a key and no signal: it needs none.
+fn with_own_interrupt<T>(make: impl FnOnce() -> T) -> T {
+    // SAFETY: all zeros is a valid sigaction, which the call overwrites; it changes nothing.
+    let mut before: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: the pointer is to a live value; null asks for no change.
+    let known = unsafe { libc::sigaction(libc::SIGINT, std::ptr::null(), &raw mut before) } == 0;
+    let made = make();
+    if known {
+        // SAFETY: puts back what was in effect, which the call above gave.
+        unsafe { libc::sigaction(libc::SIGINT, &raw const before, std::ptr::null_mut()) };
+    }
+    made
+}
+
 fn history_file() -> Option<std::path::PathBuf> {
     let state = std::env::var_os("XDG_STATE_HOME").map(std::path::PathBuf::from);
     let state = state.or_else(|| Some(std::path::PathBuf::from(std::env::var_os("HOME")?).join(".local/state")))?;
     Some(state.join("dashcam/query_history"))
 }
 
-fn one(engine: &mut Engine, line: &str, format: &mut Format) -> anyhow::Result<()> {
+fn one(engine: &mut Engine, line: &str, format: &mut Format, spinner: &Spinner) -> anyhow::Result<()> {
     let (command, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let rest = rest.trim().trim_end_matches(';');
     let mut out = io::stdout().lock();
@@ -108,10 +127,10 @@ fn one(engine: &mut Engine, line: &str, format: &mut Format) -> anyhow::Result<(
                     .map(|q| q.sql.to_owned())
                     .with_context(|| format!("cannot read {rest}: {e}; .queries lists the ready ones"))?,
             };
-            engine.run(&script, &mut *printer(*format, out))?;
+            engine.run(&script, &mut Quiet { rows: printer(*format, out), spinner: spinner.clone() })?;
         }
         _ if command.starts_with('.') => anyhow::bail!("{command} is no command; .help lists them"),
-        _ => engine.run(line, &mut *printer(*format, out))?,
+        _ => engine.run(line, &mut Quiet { rows: printer(*format, out), spinner: spinner.clone() })?,
     }
     Ok(())
 }

@@ -1,19 +1,23 @@
 //! What `query`, `report`, `check` and `export` share: which files, which time, a progress bar, Ctrl-C.
 
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
+use rusqlite::types::ValueRef;
 
 use super::{Globals, WindowArgs, failed, length, paths_or_store, usage};
 use crate::feed::{self, Progress, Survey};
-use crate::query::Keep;
-use crate::query::load::{Loaded, Request, load};
+use crate::query::engine::Rows;
+use crate::query::load::{Kept, Loaded, Request, load_beside};
+use crate::sched::event::Item;
+use crate::sched::fold::Consumer;
+use crate::sched::model::Model;
 use crate::sched::summary::Window;
 use crate::time::{self, ClockMap, Reference, Zone};
 use crate::units::Span;
@@ -24,39 +28,46 @@ pub struct Source {
     pub paths: Vec<PathBuf>,
     /// What the feed says of it.
     pub survey: Survey,
-    /// The time asked for, if the files tell their time without being read.
+    /// The time asked for.
     pub window: Option<Window>,
 }
 
 impl Source {
     /// Looks at what `paths` (else the store) hold, and at which part of it the words of `window` mean.
-    pub fn find(paths: &[PathBuf], window: &WindowArgs, globals: &Globals) -> anyhow::Result<Source> {
+    pub fn find(paths: &[PathBuf], window: &WindowArgs, globals: &Globals, stop: &Stop) -> anyhow::Result<Source> {
+        let given = window.from.is_some() || window.to.is_some() || window.last.is_some();
+        if given {
+            check_words(window)?;
+        }
         let paths = paths_or_store(paths, globals)?;
         let survey = feed::survey(&paths)?;
         for note in &survey.notes {
             eprintln!("dashcam: note: {}", crate::names::printable(note.as_bytes()));
         }
-        let window = match survey.window {
-            Some(all) => resolve(window, all, &survey.clocks)?,
-            None => None,
+        let foreign = survey.files.iter().any(|f| f.window.is_none());
+        let window = match (given, survey.window) {
+            (false, _) => None,
+            // Traces of other recorders tell their time only when they are read.
+            (true, _) if foreign => look(&paths, window, stop)?,
+            (true, Some(all)) => resolve(window, all, &survey.clocks)?,
+            (true, None) => None,
         };
         Ok(Source { paths, survey, window })
     }
 
     /// Loads it into columns, telling what was unreadable on stderr.
-    pub fn load(&self, words: &WindowArgs, keep: Keep, stop: &Stop) -> anyhow::Result<Loaded> {
-        let request = Request { paths: self.paths.clone(), window: self.window, keep };
+    pub fn load(&self, kept: Kept, stop: &Stop) -> anyhow::Result<Loaded> {
+        self.load_beside(kept, None, stop)
+    }
+
+    /// The same, and into a model too.
+    pub fn load_beside(&self, kept: Kept, model: Option<&mut Model>, stop: &Stop) -> anyhow::Result<Loaded> {
+        let request = Request { paths: self.paths.clone(), window: self.window, kept };
         let mut bar = Bar::new("reading");
-        let mut loaded = load(&request, &self.survey, &mut |p| bar.tick(p, stop))?;
+        let loaded = load_beside(&request, &self.survey, model, &mut |p| bar.tick(p, stop))?;
         bar.finish();
         if !loaded.complete {
             return Err(failed("stopped before it was done"));
-        }
-        // Foreign traces tell their time only when they have been read.
-        if let (None, Some(all)) = (self.window, loaded.columns.window)
-            && let Some(window) = resolve(words, all, &loaded.clocks)?
-        {
-            loaded.columns.ask(window);
         }
         if let (None, Some(first)) = (loaded.columns.window, loaded.damage.first()) {
             return Err(failed(format!("nothing could be read: {first}")));
@@ -92,13 +103,40 @@ fn told_once(said: &[String], damage: &[String]) -> Vec<String> {
 /// Between a file's name and where in it something is wrong.
 const DAMAGED_AT: &str = ": damaged at byte ";
 
+/// What can be said of the words before it is known what they are about: they are points in time, in this order.
+fn check_words(words: &WindowArgs) -> anyhow::Result<()> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64);
+    let at = Reference { now, on_view: None, zone: Zone::system() };
+    let (from, to) = (words.from.as_deref(), words.to.as_deref());
+    time::range(from, to, last(words)?, &at).map(drop).map_err(|e| usage(e.to_string()))
+}
+
+fn last(words: &WindowArgs) -> anyhow::Result<Option<Span>> {
+    words.last.as_deref().map(|t| length("--last", t).map(Span)).transpose()
+}
+
+/// Wants nothing: only the times are looked at.
+struct Nothing;
+
+impl Consumer for Nothing {
+    fn item(&mut self, _: &Item) {}
+}
+
+/// Reads everything once, to learn which time `words` mean in it.
+fn look(paths: &[PathBuf], words: &WindowArgs, stop: &Stop) -> anyhow::Result<Option<Window>> {
+    let mut bar = Bar::new("looking at its times");
+    let loaded = feed::load(paths, None, &mut Nothing, &mut |p| bar.tick(p, stop))?;
+    bar.finish();
+    if !loaded.complete {
+        return Err(failed("stopped before it was done"));
+    }
+    loaded.window.map_or(Ok(None), |all| resolve(words, all, &loaded.clocks))
+}
+
 /// The boot-clock window that the words mean; `None` for all. Relative words count from the end of the data, which for
 /// a running recorder is now.
 fn resolve(words: &WindowArgs, all: Window, clocks: &ClockMap) -> anyhow::Result<Option<Window>> {
-    if words.from.is_none() && words.to.is_none() && words.last.is_none() {
-        return Ok(None);
-    }
-    let last = words.last.as_deref().map(|t| length("--last", t).map(Span)).transpose()?;
+    let last = last(words)?;
     if clocks.is_empty() {
         let Some(last) = last else {
             return Err(failed("the trace has no clock snapshot, so wall-clock times mean nothing in it; use --last"));
@@ -163,7 +201,7 @@ impl Bar {
         if stop.asked() {
             return ControlFlow::Break(());
         }
-        if self.bar.is_none() && self.since.elapsed() > Duration::from_millis(700) && std::io::stderr().is_terminal() {
+        if self.bar.is_none() && self.since.elapsed() > Duration::from_millis(700) && io::stderr().is_terminal() {
             let bar = ProgressBar::new(progress.total);
             let style = "{msg} {bar:30} {bytes} of {total_bytes}, {eta} to go";
             bar.set_style(ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar()));
@@ -184,36 +222,82 @@ impl Bar {
     }
 }
 
-/// Says on a terminal that a query still runs, once that takes a while.
+/// Says on a terminal that a query still runs, once that takes a while. Written by hand, since the terminal echoes `^C`
+/// right behind it: a line that fills the terminal's width could not be taken away any more.
 #[derive(Clone)]
-pub struct Spinner {
-    bar: ProgressBar,
-    since: Instant,
+pub struct Spinner(Arc<Mutex<Turning>>);
+
+struct Turning {
+    /// When the query began; `None`: rows are being printed.
+    since: Option<Instant>,
+    drawn: Option<Instant>,
+    step: usize,
 }
 
 impl Spinner {
-    /// Nothing is shown yet.
+    /// A query begins now.
     pub fn new() -> Spinner {
-        let bar = ProgressBar::hidden();
-        let style = ProgressStyle::with_template("{spinner} asking, {elapsed} (Ctrl-C stops)");
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
-        Spinner { bar, since: Instant::now() }
+        Spinner(Arc::new(Mutex::new(Turning { since: Some(Instant::now()), drawn: None, step: 0 })))
+    }
+
+    /// The next query begins.
+    pub fn begin(&self) {
+        self.change(|t| t.since = Some(Instant::now()));
     }
 
     /// Turns it.
     pub fn tick(&self) {
-        if self.since.elapsed() < Duration::from_secs(1) || self.bar.is_finished() {
-            return;
-        }
-        if self.bar.is_hidden() && std::io::stderr().is_terminal() {
-            self.bar.set_draw_target(ProgressDrawTarget::stderr());
-        }
-        self.bar.tick();
+        const EVERY: Duration = Duration::from_millis(100);
+        const AFTER: Duration = Duration::from_secs(1);
+        self.change(|t| {
+            let Some(runs) = t.since.map(|s| s.elapsed()).filter(|runs| *runs > AFTER) else { return };
+            if t.drawn.is_some_and(|at| at.elapsed() < EVERY) || !io::stderr().is_terminal() {
+                return;
+            }
+            t.drawn = Some(Instant::now());
+            t.step = (t.step + 1) % 4;
+            eprint!("\r{} asking, {} s (Ctrl-C stops)\x1b[K", ['|', '/', '-', '\\'][t.step], runs.as_secs());
+        });
     }
 
-    /// Takes it away for good.
+    /// Takes it away: rows follow, or the next prompt.
     pub fn finish(&self) {
-        self.bar.finish_and_clear();
+        self.change(|t| {
+            if t.drawn.take().is_some() {
+                eprint!("\r\x1b[K");
+            }
+            t.since = None;
+        });
+    }
+
+    fn change(&self, how: impl FnOnce(&mut Turning)) {
+        // A poisoned lock only means that a spinner does not turn.
+        if let Ok(mut turning) = self.0.lock() {
+            how(&mut turning);
+        }
+    }
+}
+
+/// Rows on their way to the output: takes the spinner away before the first.
+pub struct Quiet<'a> {
+    /// Where they go.
+    pub rows: Box<dyn Rows + 'a>,
+    /// What is taken away.
+    pub spinner: Spinner,
+}
+
+impl Rows for Quiet<'_> {
+    fn begin(&mut self, columns: &[String]) -> io::Result<()> {
+        self.spinner.finish();
+        self.rows.begin(columns)
+    }
+
+    fn row(&mut self, cells: &[ValueRef<'_>]) -> io::Result<()> {
+        self.rows.row(cells)
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        self.rows.end()
     }
 }
 

@@ -6,11 +6,15 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use super::reading::{Source, Stop};
+use super::screen::settings;
 use super::{Globals, usage};
 use crate::query::Keep;
+use crate::query::load::Kept;
+use crate::report::findings::Detector;
 use crate::report::pick::{Filter, Roles};
 use crate::report::table::Clocks;
 use crate::report::{Kind, make};
+use crate::sched::model::Model;
 use crate::time::Zone;
 
 /// Ready answers: cpu latency states blocked preempt wakes io summary
@@ -58,10 +62,15 @@ pub struct Args {
 pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
     let kind = Kind::of(&args.report).ok_or_else(|| usage(format!("{} is no report", args.report)))?;
     let roles = if args.role.is_some() { roles(globals)? } else { Roles::new() };
+    let thresholds = match kind {
+        Kind::Summary => Some(settings(&globals.load_config()?).thresholds),
+        _ => None,
+    };
     let stop = Stop::on_interrupt()?;
-    let source = Source::find(&args.path, &args.window, globals)?;
+    let source = Source::find(&args.path, &args.window, globals, &stop)?;
     let keep = if matches!(kind, Kind::Io | Kind::Summary) { Keep::Block } else { Keep::Nothing };
-    let loaded = source.load(&args.window, keep, &stop)?;
+    let mut model = thresholds.map(|_| Model::default());
+    let loaded = source.load_beside(Kept::states(keep), model.as_mut(), &stop)?;
     let filter = Filter {
         thread: args.thread.clone(),
         process: args.process.clone(),
@@ -72,7 +81,8 @@ pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
     };
     let picked = filter.pick(&loaded.columns, &roles).map_err(usage)?;
     let clocks = Clocks { map: loaded.clocks, zone: Zone::system() };
-    let tables = make(kind, &loaded.columns, &picked, args.limit.max(1));
+    let detector = model.as_ref().zip(thresholds).map(|(model, thresholds)| Detector { model, thresholds });
+    let tables = make(kind, &loaded.columns, &picked, args.limit.max(1), detector);
     let mut out = io::BufWriter::new(io::stdout().lock());
     for (n, table) in tables.iter().enumerate() {
         if args.json {

@@ -5,7 +5,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::columns::{Columns, NONE, Track, UNFINISHED};
+use super::columns::{Columns, NONE, SchedRows, Track, UNFINISHED};
 use super::facts::{Facts, Meta};
 use crate::names::{NameId, NameTable, printable};
 use crate::sched::event::{Event, EventKind, Item, SystemFact, ThreadNow, Tid};
@@ -39,6 +39,8 @@ pub struct Builder {
     /// Tids whose name was told other than by a wake-up.
     told: FxHashSet<Tid>,
     keep: Keep,
+    /// Only running intervals become rows.
+    only_running: bool,
     span: Option<Window>,
     metadata: Vec<(NameId, NameId)>,
     system: Vec<SystemFact>,
@@ -68,11 +70,19 @@ impl Builder {
             ran: Vec::new(),
             told: FxHashSet::default(),
             keep,
+            only_running: false,
             span: None,
             metadata: Vec::new(),
             system: Vec::new(),
             damage: Vec::new(),
         }
+    }
+
+    /// Keeps `sched` alone: half the memory for who does not ask for `thread_state` or `wait`.
+    pub fn only_running(mut self) -> Self {
+        self.only_running = true;
+        self.columns.sched = SchedRows::Same(0);
+        self
     }
 
     /// Makes the columns readable. `facts` carries threads, processes and files; what the trace said on the
@@ -81,9 +91,10 @@ impl Builder {
         let told = std::mem::replace(&mut self.columns.facts, facts);
         self.columns.names = names;
         self.forget_wakeup_names();
-        if self.columns.states.settle() {
+        if self.columns.states.settle() && !self.only_running {
             self.columns.states.renumber_slices(&mut self.columns.sched);
         }
+        self.columns.sched.settle(&self.columns.states);
         self.columns.window = self.span;
         if let Some(window) = window {
             self.columns.ask(window);
@@ -259,8 +270,13 @@ impl Builder {
 
 impl Sink for Builder {
     fn interval(&mut self, interval: &Interval) {
-        self.columns.states.put(interval);
-        if let (ThreadNow::Running, Some(slice)) = (interval.state, interval.slice) {
+        let slice = interval.slice.filter(|_| interval.state == ThreadNow::Running);
+        match slice {
+            Some(slice) if self.only_running => self.columns.states.put(slice, interval),
+            None if self.only_running => {}
+            _ => self.columns.states.put(interval.row, interval),
+        }
+        if let Some(slice) = slice {
             self.columns.sched.set(slice, interval.row);
             if let Some(cpu) = interval.cpu.map(|cpu| cpu as usize).filter(|cpu| *cpu < usize::from(u16::MAX)) {
                 let seen = &mut self.columns.cpus_seen;
@@ -309,7 +325,9 @@ impl Sink for Builder {
     }
 
     fn late_reason(&mut self, _: Utid, row: u32, io_wait: bool, function: NameId) {
-        self.columns.states.set_reason(row, io_wait, function);
+        if !self.only_running {
+            self.columns.states.set_reason(row, io_wait, function);
+        }
     }
 
     fn fact(&mut self, item: &Item) {

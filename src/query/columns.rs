@@ -1,6 +1,6 @@
 //! Scheduling history in columns, in time order, and lists of rows by thread, process, CPU and track.
 //!
-//! `sched` is a list of row numbers into the thread states. Lists are built on first use; nothing is ever sorted.
+//! `sched` is a list of row numbers into the thread states (or those are nothing but slices, for who asks for no more). Lists are built on first use; nothing is ever sorted.
 
 use std::sync::OnceLock;
 
@@ -117,39 +117,68 @@ pub struct Columns {
 
 /// Row numbers of the running intervals.
 #[derive(Debug)]
-pub struct SchedRows(Column<u32>);
+pub enum SchedRows {
+    /// By slice number.
+    Listed(Column<u32>),
+    /// The rows are the slices: nothing else was kept.
+    Same(u32),
+}
 
 impl Default for SchedRows {
     fn default() -> Self {
-        SchedRows(Column::new(NONE))
+        SchedRows::Listed(Column::new(NONE))
     }
 }
 
 impl SchedRows {
     /// Number of slices.
     pub fn len(&self) -> u32 {
-        self.0.len() as u32
+        match self {
+            SchedRows::Listed(rows) => rows.len() as u32,
+            SchedRows::Same(len) => *len,
+        }
     }
 
     /// True without slices.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Slices in these rows.
-    pub(super) fn of(rows: Column<u32>) -> Self {
-        SchedRows(rows)
+        self.len() == 0
     }
 
     /// Says which row slice `id` is.
+    #[inline]
     pub(super) fn set(&mut self, id: u32, row: u32) {
-        self.0.set(id, row);
+        match self {
+            SchedRows::Listed(rows) => rows.set(id, row),
+            SchedRows::Same(len) => *len = (*len).max(id + 1),
+        }
     }
 
     /// The row of slice `id`.
     #[inline]
     pub fn row(&self, id: u32) -> u32 {
-        self.0.get(id)
+        match self {
+            SchedRows::Listed(rows) => rows.get(id),
+            SchedRows::Same(_) => id,
+        }
+    }
+
+    /// All rows are there. If some slice was never delivered, the others are listed.
+    pub(super) fn settle(&mut self, states: &States) {
+        let SchedRows::Same(len) = *self else { return };
+        if (0..len).any(|row| states.kind(row) != Kind::Running) {
+            let mut rows = Column::new(NONE);
+            for row in 0..len {
+                rows.set(row, if states.kind(row) == Kind::Running { row } else { NONE });
+            }
+            *self = SchedRows::Listed(rows);
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            SchedRows::Listed(rows) => rows.bytes(),
+            SchedRows::Same(_) => 0,
+        }
     }
 }
 
@@ -263,6 +292,6 @@ impl Columns {
 
     /// Bytes held by the per-event columns.
     pub fn bytes(&self) -> usize {
-        self.states.bytes() + self.sched.0.bytes() + self.events.capacity() * size_of::<(Event, Option<Utid>)>()
+        self.states.bytes() + self.sched.bytes() + self.events.capacity() * size_of::<(Event, Option<Utid>)>()
     }
 }

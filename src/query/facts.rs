@@ -8,6 +8,8 @@ use crate::sched::event::{ClockSnapshot, CpuFact, Loss, Tid};
 use crate::sched::fold::{Upid, Utid};
 use crate::sched::summary::Window;
 use crate::sched::threads::{IDLE, Threads};
+use crate::store::footer::SnapshotNote;
+use crate::store::index::LossCount;
 
 /// One life of a thread; its place in the list is its `utid`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -62,12 +64,14 @@ pub struct Segment {
     pub start_utc: Option<u64>,
     /// Size on disk, bytes.
     pub bytes: u64,
-    /// Events, when known.
-    pub events: Option<u64>,
-    /// Events lost; inner `None`: some, number unknown.
-    pub lost: Option<Option<u64>>,
-    /// For a snapshot: its label or reason.
-    pub snapshot: Option<String>,
+    /// Events in it and events lost, if its footer says.
+    pub counts: Option<(u64, LossCount)>,
+    /// It is a snapshot.
+    pub snapshot: bool,
+    /// Label in its name.
+    pub label: Option<String>,
+    /// Why a snapshot was kept, and what was asked for.
+    pub note: Option<SnapshotNote>,
     /// Finished (footer present).
     pub whole: bool,
 }

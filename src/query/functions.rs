@@ -13,6 +13,9 @@ use crate::sched::summary::Window;
 
 const PURE: FunctionFlags = FunctionFlags::SQLITE_UTF8.union(FunctionFlags::SQLITE_DETERMINISTIC);
 
+/// The function that looks into raw events.
+pub const EXTRACT_ARG: &str = "extract_arg";
+
 /// Makes them all known to the connection.
 pub fn register(conn: &Connection, columns: &Arc<Columns>) -> Result<()> {
     bounds(conn, columns.window)?;
@@ -21,7 +24,7 @@ pub fn register(conn: &Connection, columns: &Arc<Columns>) -> Result<()> {
     text(conn)?;
     mathematics(conn)?;
     let c = Arc::clone(columns);
-    conn.create_scalar_function("extract_arg", 2, PURE, move |ctx| {
+    conn.create_scalar_function(EXTRACT_ARG, 2, PURE, move |ctx| {
         let cell = match (ctx.get_raw(0), ctx.get_raw(1)) {
             (ValueRef::Integer(set), ValueRef::Text(key)) => owned(extract_arg(&c, set, key)),
             _ => Cell::Null,

@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use super::builder::{Builder, Keep};
 use super::columns::Columns;
 use super::facts::{Facts, Segment};
-use crate::feed::{self, FeedError, OnProgress, Survey};
-use crate::sched::fold::Folding;
+use crate::feed::{self, FeedError, OnProgress, SourceFile, Survey};
+use crate::sched::event::Item;
+use crate::sched::fold::{Consumer, Folding};
+use crate::sched::model::Model;
 use crate::sched::summary::Window;
 use crate::store::name::SegmentName;
 use crate::time::ClockMap;
@@ -18,8 +20,27 @@ pub struct Request {
     pub paths: Vec<PathBuf>,
     /// The time asked for; `None`: all.
     pub window: Option<Window>,
-    /// Which raw events to keep (see [`super::engine::wants_events`]).
-    pub keep: Keep,
+    /// What of it to keep.
+    pub kept: Kept,
+}
+
+/// What is kept of what is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Kept {
+    /// Which raw events.
+    pub events: Keep,
+    /// Of the states only running, which is what `sched` shows: half the memory.
+    pub only_running: bool,
+}
+
+impl Kept {
+    /// Everything there is.
+    pub const ALL: Kept = Kept { events: Keep::Everything, only_running: false };
+
+    /// All states, and raw events as `events` says.
+    pub fn states(events: Keep) -> Kept {
+        Kept { events, only_running: false }
+    }
 }
 
 /// Columns, and what went wrong without ending it.
@@ -42,8 +63,24 @@ pub struct Loaded {
 /// # Errors
 /// Nothing is there, or it cannot be opened. Damage inside files is told in the result instead.
 pub fn load(request: &Request, survey: &Survey, progress: OnProgress<'_>) -> Result<Loaded, FeedError> {
-    let mut folding = Folding::new(Builder::new(request.keep));
-    let loaded = feed::load(&request.paths, request.window, &mut folding, progress)?;
+    load_beside(request, survey, None, progress)
+}
+
+/// The same, and the model of the screens gets what the columns get.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_beside(
+    request: &Request,
+    survey: &Survey,
+    model: Option<&mut Model>,
+    progress: OnProgress<'_>,
+) -> Result<Loaded, FeedError> {
+    let builder = Builder::new(request.kept.events);
+    let folding = Folding::new(if request.kept.only_running { builder.only_running() } else { builder });
+    let mut both = Both { folding, model };
+    let loaded = feed::load(&request.paths, request.window, &mut both, progress)?;
+    let folding = both.folding;
     let mut names = loaded.names;
     let mut facts = Facts::of_lives(folding.folder.threads(), &mut names);
     facts.valid_from = folding.folder.valid_from();
@@ -54,24 +91,48 @@ pub fn load(request: &Request, survey: &Survey, progress: OnProgress<'_>) -> Res
     Ok(Loaded { columns, clocks, damage: loaded.damage, events, complete: loaded.complete })
 }
 
+/// Columns, and a model beside them.
+struct Both<'a> {
+    folding: Folding<Builder>,
+    model: Option<&'a mut Model>,
+}
+
+impl Consumer for Both<'_> {
+    #[inline]
+    fn item(&mut self, item: &Item) {
+        self.folding.item(item);
+        if let Some(model) = &mut self.model {
+            model.item(item);
+        }
+    }
+
+    fn end(&mut self) {
+        self.folding.end();
+        if let Some(model) = &mut self.model {
+            model.end();
+        }
+    }
+}
+
 /// The rows of `segment` and `snapshot`.
 fn files(survey: &Survey, clocks: &ClockMap) -> Vec<Segment> {
     let real = |boot| (!clocks.is_empty()).then(|| clocks.to_real(boot));
-    survey
-        .files
-        .iter()
-        .map(|file| {
-            let name = file.path.file_name().and_then(|n| SegmentName::parse(n.to_str()?));
-            Segment {
-                path: crate::names::printable(file.path.as_os_str().as_encoded_bytes()),
-                sequence: name.as_ref().map(|n| n.sequence),
-                start_utc: file.window.and_then(|w| real(w.from)).or(name.as_ref().map(|n| n.start)),
-                window: file.window,
-                bytes: file.bytes,
-                whole: name.as_ref().is_none_or(|n| !n.part),
-                snapshot: name.and_then(|n| n.label),
-                ..Segment::default()
-            }
-        })
-        .collect()
+    let row = |file: &SourceFile| {
+        let name = file.path.file_name().and_then(|n| SegmentName::parse(n.to_str()?));
+        Segment {
+            path: crate::names::printable(file.path.as_os_str().as_encoded_bytes()),
+            sequence: name.as_ref().map(|n| n.sequence),
+            start_utc: file.window.and_then(|w| real(w.from)).or(name.as_ref().map(|n| n.start)),
+            window: file.window,
+            bytes: file.bytes,
+            counts: file.counts,
+            whole: name.as_ref().is_none_or(|n| !n.part),
+            snapshot: file.note.is_some() || name.as_ref().is_some_and(|n| n.label.is_some()),
+            label: name.and_then(|n| n.label),
+            note: file.note.clone(),
+        }
+    };
+    // A snapshot that is named itself stands in the store's list too when both are named.
+    let kept = survey.snapshots.iter().filter(|s| survey.files.iter().all(|f| f.path != s.path));
+    survey.files.iter().chain(kept).map(row).collect()
 }

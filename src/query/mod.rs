@@ -17,6 +17,7 @@ pub mod load;
 pub mod output;
 pub mod perfetto_sql;
 pub mod postings;
+pub mod rehearsal;
 mod span_join;
 pub mod states;
 mod table_function;

@@ -93,6 +93,11 @@ pub trait Table: 'static {
     }
     /// One cell.
     fn cell(c: &Columns, row: u32, column: c_int) -> Cell<'_>;
+    /// `row` is read soon: the processor may fetch it. Rows of one key are far apart, so each would be waited for.
+    #[inline]
+    fn fetch(c: &Columns, row: u32) {
+        let _ = (c, row);
+    }
     /// First row with a begin of at least `ts` (tables with `LAYOUT.ts`).
     fn first_at(c: &Columns, ts: u64) -> u32 {
         let _ = ts;
@@ -396,8 +401,12 @@ impl<T: Table> Cursor<'_, T> {
                     Some(*next - 1)
                 }
                 Rows::List(rows) if self.descending => rows.next_back().copied(),
-                Rows::List(rows) => rows.next().copied(),
+                Rows::List(rows) => {
+                    fetch_ahead::<T>(self.columns, rows);
+                    rows.next().copied()
+                }
                 Rows::Grouped { postings, list } => loop {
+                    fetch_ahead::<T>(self.columns, list);
                     if let Some(row) = list.next() {
                         break Some(*row);
                     }
@@ -418,6 +427,16 @@ impl<T: Table> Cursor<'_, T> {
                 Some(_) => {}
             }
         }
+    }
+}
+
+/// How many rows ahead are fetched: about as many as SQLite works on while memory answers once.
+const AHEAD: usize = 8;
+
+#[inline]
+fn fetch_ahead<T: Table>(columns: &Columns, rows: &std::slice::Iter<'_, u32>) {
+    if let Some(row) = rows.as_slice().get(AHEAD) {
+        T::fetch(columns, *row);
     }
 }
 

@@ -11,7 +11,7 @@ use dashcam::sched::summary::Window;
 use dashcam::store::Store;
 use dashcam::store::footer::{BootId, Summary, Totals};
 use dashcam::store::frame::FrameCompressor;
-use dashcam::store::index::{FrameFacts, FrameKind};
+use dashcam::store::index::{FrameFacts, FrameKind, LossCount};
 use dashcam::store::probe::identity;
 use dashcam::store::writer::SegmentWriter;
 
@@ -36,6 +36,9 @@ pub fn events() -> (Vec<Event>, NameTable) {
 fn clock(boot: u64) -> ClockSnapshot {
     ClockSnapshot { boot, mono: boot, real: 1_700_000_000_000_000_000 + boot, tai: 0, zone_offset_minutes: None }
 }
+
+/// What the footer says was lost, in the first frame on CPU 0; the packets themselves do not say it.
+pub const LOSS: LossCount = LossCount { known: 7, unknown: true };
 
 /// Writes `events` as one segment of `store`, which covers `window`, `frame` of them a frame.
 pub fn segment(store: &Store, events: &[Event], names: &NameTable, window: Window, frame: usize) -> PathBuf {
@@ -81,7 +84,8 @@ pub fn segment(store: &Store, events: &[Event], names: &NameTable, window: Windo
         let through = chunks.get(n + 1).map_or(window.to, |c| c[0].ts);
         packets::complete_through(through, &mut data);
         let span = Some((chunk[0].ts, chunk.last().unwrap().ts));
-        put(&data, FrameFacts { span, complete_through: through, events: counts, ..FrameFacts::default() });
+        let loss = if n == 0 { vec![(0, LOSS)] } else { Vec::new() };
+        put(&data, FrameFacts { span, complete_through: through, events: counts, loss, ..FrameFacts::default() });
     }
     let (from, to) = (window.from, window.to);
     let totals = Totals { boot, start: from, end: to, clock: clock(from), clock_end: clock(to), ..Totals::default() };

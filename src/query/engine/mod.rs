@@ -1,7 +1,7 @@
 //! One SQLite connection over one set of columns: runs scripts, streams rows, says where an error is.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::types::{Value, ValueRef};
@@ -9,7 +9,6 @@ use rusqlite::{Connection, ErrorCode, InterruptHandle, OpenFlags, Statement as P
 
 use super::columns::Columns;
 use super::error::QueryError;
-use super::perfetto_sql::token::{Kind, tokens};
 use super::perfetto_sql::{Macros, Returns, Rewritten, Statement, modules, read_statement, split};
 use super::tables::{events, people, sched, slices, small};
 use super::{functions, span_join, table_function, vtab};
@@ -75,16 +74,21 @@ pub struct Engine {
     conn: Connection,
     macros: Macros,
     included: BTreeSet<&'static str>,
+    /// There is no data: statements that give rows are only prepared (see [`super::rehearsal`]).
+    pub(super) rehearses: bool,
 }
 
 /// A question must not write files, whoever asks it as root: ATTACH (and with it VACUUM INTO) is refused. Tables that a
 /// script makes for itself live in memory.
-fn no_files(asked: AuthContext<'_>) -> Authorization {
+fn no_files(asked: &AuthContext<'_>) -> Authorization {
     match asked.action {
         AuthAction::Attach { .. } | AuthAction::Detach { .. } => Authorization::Deny,
         _ => Authorization::Allow,
     }
 }
+
+/// Tables that statements read, and functions that they call, in lower case.
+pub type Reads = BTreeSet<String>;
 
 impl Engine {
     /// A fresh in-memory database with all tables over `columns`.
@@ -93,7 +97,7 @@ impl Engine {
         let conn = Connection::open_in_memory_with_flags(flags)?;
         // Sorting must never fill /tmp of the host under watch; LIKE is case-blind and GLOB is not, as in Perfetto.
         conn.execute_batch("PRAGMA temp_store = MEMORY; PRAGMA cache_size = -65536")?;
-        conn.authorizer(Some(no_files));
+        conn.authorizer(Some(|asked: AuthContext<'_>| no_files(&asked)));
         functions::register(&conn, &columns)?;
         vtab::register::<sched::Sched>(&conn, &columns)?;
         vtab::register::<sched::SchedSlice>(&conn, &columns)?;
@@ -107,12 +111,27 @@ impl Engine {
         vtab::register::<events::Args>(&conn, &columns)?;
         span_join::register(&conn)?;
         small::create(&conn, &columns)?;
-        Ok(Engine { conn, macros: Macros::new(), included: BTreeSet::new() })
+        Ok(Engine { conn, macros: Macros::new(), included: BTreeSet::new(), rehearses: false })
     }
 
     /// Lets another thread stop a running query (Ctrl-C).
     pub fn interrupt_handle(&self) -> InterruptHandle {
         self.conn.get_interrupt_handle()
+    }
+
+    /// Notes in `reads` what statements read from here on.
+    pub(super) fn note_reads(&self, reads: Arc<Mutex<Reads>>) {
+        self.conn.authorizer(Some(move |asked: AuthContext<'_>| {
+            let name = match asked.action {
+                AuthAction::Read { table_name, .. } => Some(table_name),
+                AuthAction::Function { function_name } => Some(function_name),
+                _ => None,
+            };
+            if let (Some(name), Ok(mut reads)) = (name, reads.lock()) {
+                reads.insert(name.to_ascii_lowercase());
+            }
+            no_files(&asked)
+        }));
     }
 
     /// Calls `tick` about every `steps` steps of SQLite's machine while a query runs; `true` stops the query.
@@ -191,7 +210,15 @@ impl Engine {
         let mut statement = self.conn.prepare(&sql.sql).map_err(|e| self.explain(script, sql, e))?;
         let count = statement.column_count();
         if count == 0 {
-            statement.raw_execute().map_err(|e| self.explain(script, sql, e))?;
+            let ran = statement.raw_execute();
+            // How it ends without data says nothing about how it ends with data.
+            if self.rehearses && ran.is_err() {
+                return Err(QueryError::Interrupted);
+            }
+            ran.map_err(|e| self.explain(script, sql, e))?;
+            return Ok(());
+        }
+        if self.rehearses {
             return Ok(());
         }
         self.stream(&mut statement, count, out).map_err(|e| match e {
@@ -264,17 +291,6 @@ impl Engine {
 /// Tables that are virtual and so not in SQLite's own list.
 const BUILT_IN: [&str; 10] =
     ["sched", "sched_slice", "thread_state", "wait", "thread", "process", "slice", "counter", "ftrace_event", "args"];
-
-/// True if `script` reads raw events, which are only kept when the builder is told to.
-pub fn wants_events(script: &str) -> bool {
-    let Ok(list) = tokens(script) else { return false };
-    list.iter().any(|t| {
-        matches!(t.kind, Kind::Word | Kind::Quoted)
-            && ["ftrace_event", "raw", "args", "extract_arg"]
-                .iter()
-                .any(|n| t.text(script).trim_matches('"').eq_ignore_ascii_case(n))
-    })
-}
 
 /// Where the thing that SQLite's message names stands in the text.
 fn named_in(message: &str, sql: &str) -> Option<usize> {

@@ -12,9 +12,10 @@ CREATE TABLE track_fact(id INTEGER PRIMARY KEY, name TEXT, kind TEXT, type TEXT,
 
 -- Ours.
 CREATE TABLE segment(id INTEGER PRIMARY KEY, path TEXT, sequence INTEGER, ts INTEGER, dur INTEGER, start_utc INTEGER,
-    bytes INTEGER, events INTEGER, lost INTEGER, whole INTEGER, label TEXT);
+    bytes INTEGER, events INTEGER, lost INTEGER, lost_unknown INTEGER, whole INTEGER);
 CREATE TABLE snapshot(id INTEGER PRIMARY KEY, path TEXT, sequence INTEGER, ts INTEGER, dur INTEGER, start_utc INTEGER,
-    bytes INTEGER, events INTEGER, lost INTEGER, whole INTEGER, label TEXT);
+    bytes INTEGER, events INTEGER, lost INTEGER, lost_unknown INTEGER, whole INTEGER, label TEXT, reason TEXT, detail TEXT,
+    asked_ts INTEGER, asked_dur INTEGER);
 CREATE TABLE cgroup(id INTEGER PRIMARY KEY, path TEXT, processes INTEGER, threads INTEGER);
 CREATE TABLE loss(cpu INTEGER, ts INTEGER, dur INTEGER, count INTEGER);
 CREATE TABLE gap(ts INTEGER, dur INTEGER);

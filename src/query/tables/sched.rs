@@ -93,6 +93,10 @@ macro_rules! sched_table {
             fn cell(c: &Columns, id: u32, column: c_int) -> Cell<'_> {
                 sched_cell(c, id, column)
             }
+            #[inline]
+            fn fetch(c: &Columns, id: u32) {
+                c.states.fetch(c.sched.row(id));
+            }
             fn first_at(c: &Columns, ts: u64) -> u32 {
                 sched_first_at(c, ts)
             }

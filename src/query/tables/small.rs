@@ -209,22 +209,39 @@ fn stats(conn: &Connection, c: &Columns) -> rusqlite::Result<()> {
 }
 
 fn files(conn: &Connection, c: &Columns) -> rusqlite::Result<()> {
-    let sql = |table| format!("INSERT INTO {table} VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)");
-    let (mut segment, mut snapshot) = (conn.prepare(&sql("segment"))?, conn.prepare(&sql("snapshot"))?);
+    let mut segment = conn.prepare("INSERT INTO segment VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)")?;
+    let mut snapshot = conn.prepare(
+        "INSERT INTO snapshot VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+    )?;
     for (id, s) in c.facts.segments.iter().enumerate() {
-        let insert = if s.snapshot.is_some() { &mut snapshot } else { &mut segment };
-        insert.execute(params![
+        let (ts, dur) = (s.window.map(|w| w.from as i64), s.window.map(|w| w.len() as i64));
+        let (sequence, start, bytes) = (s.sequence.map(|n| n as i64), s.start_utc.map(|n| n as i64), s.bytes as i64);
+        let events = s.counts.map(|(events, _)| events as i64);
+        let (lost, more) = (s.counts.map(|(_, loss)| loss.known as i64), s.counts.map(|(_, loss)| loss.unknown));
+        if !s.snapshot {
+            segment.execute(params![id, s.path, sequence, ts, dur, start, bytes, events, lost, more, s.whole])?;
+            continue;
+        }
+        let note = s.note.as_ref();
+        let safe = |text: &String| crate::names::printable(text.as_bytes());
+        let label = note.map(|n| safe(&n.label)).filter(|l| !l.is_empty()).or_else(|| s.label.clone());
+        snapshot.execute(params![
             id,
             s.path,
-            s.sequence.map(|n| n as i64),
-            s.window.map(|w| w.from as i64),
-            s.window.map(|w| w.to.saturating_sub(w.from) as i64),
-            s.start_utc.map(|n| n as i64),
-            s.bytes as i64,
-            s.events.map(|n| n as i64),
-            s.lost.map(|n| n.map(|n| n as i64)).unwrap_or(Some(0)),
+            sequence,
+            ts,
+            dur,
+            start,
+            bytes,
+            events,
+            lost,
+            more,
             s.whole,
-            s.snapshot,
+            label,
+            note.map(|n| safe(&n.reason)),
+            note.map(|n| safe(&n.detail)),
+            note.map(|n| n.asked.from as i64),
+            note.map(|n| n.asked.len() as i64),
         ])?;
     }
     Ok(())
