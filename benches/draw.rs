@@ -67,7 +67,7 @@ fn answered(screen: Screen, reply: Reply) -> State {
     };
     let clocks = Arc::new(ClockMap::new([ClockPair { boot: EDGE, real: EDGE }]));
     let extent = Window { from: 0, to: EDGE };
-    update(&mut state, Msg::Answer(Box::new(Answer { id, reply, labels, extent, clocks })));
+    update(&mut state, Msg::Answer(Box::new(Answer { id, reply, labels, extent, clocks, notes: Arc::default() })));
     state
 }
 

@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod hackbench_support;
+
 use std::path::PathBuf;
 
 use dashcam::sched::event::ThreadNow;
@@ -88,6 +90,30 @@ fn run_time_on_screen_equals_what_perfetto_computes() {
     assert!(compared >= 4, "only {compared} names compared");
 }
 
+/// A frame in the middle that cannot be read is told in the header's words, and drawn as a gap: nothing is joined over it.
+#[test]
+fn a_damaged_frame_is_told_and_drawn_as_a_gap() {
+    let dir = tempfile::tempdir().unwrap();
+    let (events, names) = hackbench_support::events();
+    let window = Window { from: events[0].ts, to: events.last().unwrap().ts + 1 };
+    let store = dashcam::store::Store::create(dir.path()).unwrap();
+    let path = hackbench_support::segment(&store, &events, &names, window, 5_000);
+    let mut bytes = std::fs::read(&path).unwrap();
+    let frames = dashcam::store::reader::SegmentReader::open(&path).unwrap().frames().to_vec();
+    let hit = &frames[frames.len() / 2];
+    bytes[(hit.offset + hit.compressed / 2) as usize] ^= 0xff;
+    std::fs::write(&path, bytes).unwrap();
+    let mut asker = Asker::open();
+    asker.history = History::browse(vec![path]).unwrap();
+    let data = asker.overview(Grouping::Thread);
+    let [gap] = data.gaps[..] else { panic!("{:?}", data.gaps) };
+    let (first, last) = hit.facts.span.unwrap();
+    assert!(gap.from <= first && gap.to > last, "{gap:?} {first} {last}");
+    let notes = asker.history.notes();
+    let place = format!(".pftrace.zst: damaged at byte {}: ", hit.offset);
+    assert!(notes.len() == 1 && notes[0].contains(&place), "{notes:?}");
+}
+
 #[test]
 fn groups_sum_up_their_threads() {
     let mut asker = Asker::open();
@@ -108,6 +134,13 @@ fn groups_sum_up_their_threads() {
     let roles = asker.overview(Grouping::Role);
     let role = roles.threads.iter().find(|r| asker.labels.text(r.name) == "loader").unwrap();
     assert_eq!((role.times.running, role.members), (loaders, 2));
+    // Of all waits of both: between the two threads' own medians, and as long as the longer one's longest.
+    let of = |name: &str| threads.threads.iter().find(|r| asker.labels.text(r.name) == name).unwrap().latency;
+    let (a, b, both) = (of("pt_loader:0"), of("pt_loader:1"), role.latency);
+    assert_eq!((both.count, both.total), (a.count + b.count, a.total + b.total));
+    assert_eq!(both.max, a.max.max(b.max));
+    assert!((a.p50.min(b.p50)..=a.p50.max(b.p50)).contains(&both.p50), "{both:?} {a:?} {b:?}");
+    assert!((a.p99.min(b.p99)..=a.p99.max(b.p99)).contains(&both.p99), "{both:?} {a:?} {b:?}");
 }
 
 #[test]

@@ -81,9 +81,10 @@ impl Pump {
             Item::CompleteThrough { ts } | Item::CpuState { ts, .. } => first = first.min(ts),
             _ => {}
         });
-        if self.through > 0 && first != u64::MAX && first > self.through {
-            let gap = Item::Gap { from: self.through, to: first };
-            self.order.push(gap, &mut |item| consumer.item(item));
+        // A file whose watermarks were taken out is known as far as its events go.
+        let known = if self.through > 0 { self.through } else { self.seen.map_or(0, |(_, last)| last) };
+        if known > 0 && first != u64::MAX && first > known {
+            self.order.push(Item::Gap { from: known, to: first }, &mut |item| consumer.item(item));
             self.through = first;
         }
         self.decoder.forget_cpus();

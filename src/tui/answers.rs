@@ -257,6 +257,8 @@ pub struct Answer {
     pub extent: Window,
     /// Boot clock to wall clock.
     pub clocks: Arc<ClockMap>,
+    /// What could not be read, a line each; safe to draw.
+    pub notes: Arc<[Box<str>]>,
 }
 
 /// What the header says about recording.

@@ -101,7 +101,7 @@ pub fn answer(id: u64, reply: Reply, state: &State) -> Answer {
         if state.labels.generation() == 1 { NewLabels { generation: 1, ..NewLabels::default() } } else { labels() };
     let extent = Window { from: EDGE - 3600 * S, to: EDGE };
     let clocks = Arc::new(ClockMap::new([ClockPair { boot: EDGE, real: REAL }]));
-    Answer { id, reply, labels, extent, clocks }
+    Answer { id, reply, labels, extent, clocks, notes: Arc::default() }
 }
 
 /// A state with all data there.

@@ -4,7 +4,7 @@
 //! the zstd frames it needs. Each model has names and thread numbers of its own: [`View::generation`] tells them apart.
 
 use crate::feed::{self, FeedError, Progress, Tail};
-use crate::names::NameTable;
+use crate::names::{NameTable, printable};
 use crate::sched::model::{Limits, Model};
 use crate::sched::summary::Window;
 use crate::time::ClockMap;
@@ -59,6 +59,8 @@ pub struct History {
     whole: bool,
     extent: Window,
     clocks: Arc<ClockMap>,
+    /// What could not be read of the stretch that was loaded last.
+    notes: Arc<[Box<str>]>,
     generations: u64,
 }
 
@@ -104,7 +106,8 @@ impl History {
 
     fn new(paths: Vec<PathBuf>, extent: Window, clocks: ClockMap) -> History {
         let clocks = Arc::new(clocks);
-        History { paths, live: None, deeper: None, past: None, whole: false, extent, clocks, generations: 0 }
+        let notes = Arc::default();
+        History { paths, live: None, deeper: None, past: None, whole: false, extent, clocks, notes, generations: 0 }
     }
 
     fn follow(&mut self, back: u64) -> Result<Live, FeedError> {
@@ -119,6 +122,10 @@ impl History {
         let mut more = false;
         if let Some(live) = &mut self.live {
             let advance = live.tail.advance(&mut live.model)?;
+            let damage = live.tail.damage();
+            if self.past.is_none() && damage.len() != self.notes.len() {
+                self.notes = damage.iter().map(|text| printable(text.as_bytes()).into()).collect();
+            }
             more |= !advance.caught_up;
             live.caught_up |= advance.caught_up;
             // Sampled data has no events, but its watermark moves on.
@@ -154,6 +161,11 @@ impl History {
     /// Boot clock to wall clock.
     pub fn clocks(&self) -> Arc<ClockMap> {
         Arc::clone(&self.clocks)
+    }
+
+    /// What could not be read, a line for each file.
+    pub fn notes(&self) -> Arc<[Box<str>]> {
+        Arc::clone(&self.notes)
     }
 
     /// The newest window of this length, and the model that has it.
@@ -205,6 +217,7 @@ impl History {
             self.extent = loaded.window.unwrap_or(self.extent);
         }
         self.clocks = Arc::new(merged(&self.clocks, &loaded.clocks));
+        self.notes = loaded.damage.iter().map(|text| printable(text.as_bytes()).into()).collect();
         // The ends of what there is count as covered: nothing more can be loaded there.
         let asked = window.unwrap_or(self.extent);
         let covered = Window {

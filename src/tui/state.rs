@@ -131,6 +131,8 @@ pub struct State {
     pub zone: Zone,
     /// What the header says.
     pub recorder: RecorderView,
+    /// What could not be read of the data on view, a line each.
+    pub notes: Arc<[Box<str>]>,
     /// The words.
     pub labels: Labels,
     /// The keys in effect.
@@ -221,6 +223,7 @@ impl State {
             clock: Arc::default(),
             zone: start.zone,
             recorder: RecorderView::default(),
+            notes: Arc::default(),
             labels: Labels::default(),
             keymap: start.keymap,
             pending: Vec::new(),

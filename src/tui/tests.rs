@@ -151,6 +151,16 @@ fn case_43_hostile_names_never_reach_the_terminal_raw() {
 }
 
 #[test]
+fn what_could_not_be_read_stands_below_the_header() {
+    let mut state = full(120, 40, "mono");
+    let mut answer = demo::answer(0, super::answers::Reply::Failed("x".into()), &state);
+    answer.notes = ["/store/a: damaged at byte 7: cut".into(), "/store/b: cut".into()].into();
+    update(&mut state, Msg::Answer(Box::new(answer)));
+    let shown = text(&demo::drawn(&state));
+    assert!(shown.contains("! /store/a: damaged at byte 7: cut (and 1 more)"), "{shown}");
+}
+
+#[test]
 fn no_line_overlaps_another_part() {
     // The table's titles stand on one line, whole, at the sizes of the sketches.
     for (w, h) in [(80, 24), (120, 40), (200, 60)] {

@@ -150,7 +150,8 @@ pub fn answer(
 ) -> Answer {
     let reply = asking::reply(history, settings, question, speaker, watch);
     let reply = reply.unwrap_or_else(|e| Reply::Failed(e.to_string().into()));
-    Answer { id: question.id, reply, labels: speaker.take(), extent: history.extent(), clocks: history.clocks() }
+    let (extent, clocks, notes) = (history.extent(), history.clocks(), history.notes());
+    Answer { id: question.id, reply, labels: speaker.take(), extent, clocks, notes }
 }
 
 #[cfg(test)]

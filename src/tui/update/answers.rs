@@ -15,6 +15,7 @@ pub fn take(state: &mut State, answer: Answer, out: &mut Vec<Effect>) {
     learn(state, answer.labels);
     state.extent = answer.extent;
     state.clock = answer.clocks;
+    state.notes = answer.notes;
     let id = answer.id;
     if state.main.open == Some(id) {
         state.main.open = None;

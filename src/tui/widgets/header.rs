@@ -19,8 +19,8 @@ pub fn height(state: &State) -> u16 {
 /// The line that must be seen before any number is believed.
 fn banner(state: &State) -> Option<String> {
     let recorder = &state.recorder;
-    if let Some(warning) = recorder.warnings.first() {
-        let more = recorder.warnings.len() - 1;
+    if let Some(warning) = recorder.warnings.iter().chain(state.notes.iter()).next() {
+        let more = recorder.warnings.len() + state.notes.len() - 1;
         return Some(if more == 0 { warning.to_string() } else { format!("{warning} (and {more} more)") });
     }
     let seen = || state.overview.data.as_ref().is_some_and(|d| d.threads.iter().any(|r| r.sampled));
