@@ -1,9 +1,9 @@
 //! How each question is answered from a model: which window, which tracks, which words go along.
 
-use super::answers::{Ask, CompareRow, Grouping, Question, RawEvent, Reply, Slice, TimelineView, Track, Tracks, When};
-use super::grouping;
+use super::answers::{Ask, CompareRow, Question, RawEvent, Reply, Slice, TimelineView, Track, Tracks, When};
 use super::history::{History, View, Watch};
 use super::screens::columns;
+use super::table::Table;
 use super::words::Speaker;
 use super::worker::Settings;
 use crate::feed::{self, FeedError};
@@ -12,6 +12,7 @@ use crate::sched::event::{Event, EventKind, Item};
 use crate::sched::fold::Consumer;
 use crate::sched::summary::{Overview, Share, SpanDetail, ThreadRow, TrackId, Window};
 use std::ops::ControlFlow;
+use std::time::Instant;
 
 /// Raw events sent at most.
 const MAX_EVENTS: usize = 400;
@@ -30,15 +31,22 @@ pub fn reply(
     let not_there = || Reply::Failed("that thread is not known in this stretch".into());
     match &question.ask {
         Ask::Overview { when, cells, group } => {
+            let live = matches!(when, When::Latest(_));
+            let kept = history.table.take().filter(|_| live);
             let (window, view) = open(history, *when, watch)?;
-            let window = if matches!(when, When::Latest(_)) { steady(window, *cells) } else { window };
+            let window = if live { steady(window, *cells) } else { window };
             speaker.turn_to(view.generation);
-            let mut data = view.model.overview(window, usize::from(*cells), 0, &settings.thresholds);
-            say_overview(&data, speaker, &view);
-            if *group != Grouping::Thread {
-                data.threads = grouping::grouped(&data.threads, window, *group, &settings.roles, &view, speaker);
-            }
-            Ok(Reply::Overview(Box::new(data)))
+            let table = match kept.filter(|table| table.serves(&view, window, *group, Instant::now())) {
+                Some(mut table) => {
+                    table.move_on(&view, window, *cells);
+                    table
+                }
+                None => Table::count(&view, window, *cells, *group, settings, speaker),
+            };
+            say_overview(table.data(), speaker, &view);
+            let shown = table.shown();
+            history.table = live.then_some(table);
+            Ok(Reply::Overview(Box::new(shown)))
         }
         Ask::Thread { utid, when, cells } => {
             let (window, view) = open(history, *when, watch)?;

@@ -3,6 +3,7 @@
 //! A window is answered from the live model while it reaches back far enough; else the stretch around it is loaded, only
 //! the zstd frames it needs. Each model has names and thread numbers of its own: [`View::generation`] tells them apart.
 
+use super::table::Table;
 use crate::feed::{self, FeedError, Progress, Tail};
 use crate::names::{NameTable, printable};
 use crate::sched::model::{Limits, Model};
@@ -62,6 +63,8 @@ pub struct History {
     /// What could not be read of the stretch that was loaded last.
     notes: Arc<[Box<str>]>,
     generations: u64,
+    /// The live overview's table, counted a moment ago.
+    pub(super) table: Option<Table>,
 }
 
 /// A model with its words.
@@ -106,8 +109,18 @@ impl History {
 
     fn new(paths: Vec<PathBuf>, extent: Window, clocks: ClockMap) -> History {
         let clocks = Arc::new(clocks);
-        let notes = Arc::default();
-        History { paths, live: None, deeper: None, past: None, whole: false, extent, clocks, notes, generations: 0 }
+        History {
+            paths,
+            live: None,
+            deeper: None,
+            past: None,
+            whole: false,
+            extent,
+            clocks,
+            notes: Arc::default(),
+            generations: 0,
+            table: None,
+        }
     }
 
     fn follow(&mut self, back: u64) -> Result<Live, FeedError> {

@@ -24,6 +24,7 @@ pub mod render;
 pub mod screens;
 pub mod state;
 pub mod stored;
+mod table;
 pub mod terminal;
 pub mod theme;
 pub mod update;
