@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::mpsc;
+use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,9 +18,20 @@ use dashcam::recorder::clock::boot_now;
 use dashcam::sched::event::{EventKind, Item, Loss, ThreadNow};
 use dashcam::sched::fold::{Consumer, Folding, Interval, Sink};
 use dashcam::sched::state::TaskState;
+use dashcam::store::Store;
+use dashcam::store::reader::read_footer;
+use dashcam::store::verify::verify;
 
 const S: u64 = 1_000_000_000;
 const ROOT: &str = "/sys/kernel/tracing";
+
+/// Held by tests that make much load, or that much load of others would make long.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    // A test that failed while it held it is over all the same.
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// A store in a folder of its own, recorded through an instance of its own.
 struct Bed {
@@ -383,6 +394,7 @@ impl Drop for KernelText {
 
 #[test]
 fn the_numbers_are_those_of_the_kernel() {
+    let _alone = alone();
     let bed = Bed::new("numbers");
     let text = KernelText::start();
     let big = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("direct-io");
@@ -445,9 +457,10 @@ fn the_numbers_are_those_of_the_kernel() {
         }
         // For the kernel a run begins before its switch is recorded and ends before the next one is, tens of µs on a
         // virtual machine: of short runs that is more than 1 %.
-        let each = if what == "direct I/O" { 100_000 } else { 20_000 };
+        // What the hypervisor takes in that moment the kernel counts, and the switches do not.
+        let (each, taken) = if what == "direct I/O" { (100_000, stolen) } else { (20_000, 0) };
         let slack = (run / 100).max(each * (voluntary + involuntary));
-        let (least, most) = (run.saturating_sub(slack), run + slack + stolen);
+        let (least, most) = (run.saturating_sub(slack + taken), run + slack + stolen);
         let right = (least..=most).contains(&did.run_ns);
         assert!(right || !whole, "{what}: {did:?}, schedstat {run}, stolen {stolen}");
         match what {
@@ -469,6 +482,7 @@ fn the_numbers_are_those_of_the_kernel() {
 
 #[test]
 fn perf_sees_the_same_switches() {
+    let _alone = alone();
     let bed = Bed::new("perf");
     let data = bed.path().join("perf.data");
     let recorder = bed.start();
@@ -536,6 +550,7 @@ impl Sink for Runs {
 
 #[test]
 fn loss_is_counted_and_shown_everywhere() {
+    let _alone = alone();
     let bed = Bed::new("loss");
     let config = bed.path().join("config.toml");
     // A whole hour, so that the loss is in one segment unless an hour ends.
@@ -596,6 +611,7 @@ fn loss_is_counted_and_shown_everywhere() {
 
 #[test]
 fn a_snapshot_under_load_disturbs_nothing() {
+    let _alone = alone();
     let bed = Bed::new("snapshot");
     let recorder = bed.start();
     let text = KernelText::start();
@@ -717,7 +733,9 @@ fn instance_dir(bed: &Bed) -> PathBuf {
 
 #[test]
 fn case_65_82_killed_fifty_times_it_loses_at_most_a_second_and_cleans_up() {
+    let _alone = alone();
     let bed = Bed::new("kill");
+    let store = Store::create(bed.path()).unwrap();
     let before = tracefs_now();
     let mut seed = 0x2545_f491_4f6c_dd1du64;
     for round in 0..50 {
@@ -731,25 +749,41 @@ fn case_65_82_killed_fifty_times_it_loses_at_most_a_second_and_cleans_up() {
         let killed = boot_now();
         recorder.child.wait().unwrap();
         fs::remove_file(bed.path().join("dashcam.pid")).unwrap();
+        // The start before finished what was left then, beside the recording if that took long; what is left now opens, too.
+        let mut files = store.segments().unwrap();
+        let last = files.pop().filter(|f| f.name.part);
+        for file in files.iter().filter(|f| !f.name.part) {
+            assert!(read_footer(&file.path).unwrap().is_some(), "{file:?}");
+        }
         let mut seen = Seen::default();
-        match feed::load(&[bed.path().to_owned()], None, &mut seen, &mut |_| ControlFlow::Continue(())) {
-            Ok(loaded) => assert!(loaded.damage.len() <= 1, "only the end of the last file: {:?}", loaded.damage),
-            // Killed before the first frame of the first run was out.
-            Err(e) => assert!(round == 0 && lived < Duration::from_millis(600), "{e}"),
+        // Without: killed before the head of a segment was out.
+        if let Some(last) = last {
+            match feed::load(&[last.path], None, &mut seen, &mut |_| ControlFlow::Continue(())) {
+                Ok(loaded) => assert!(loaded.damage.len() <= 1, "only the end of the file: {:?}", loaded.damage),
+                Err(e) => assert!(lived < Duration::from_secs(1), "{e}"),
+            }
         }
         if lived > Duration::from_secs(1) {
             assert!(seen.through + S >= killed, "{} ns are missing", killed - seen.through);
         }
         assert!(instance_dir(&bed).exists(), "SIGKILL leaves the instance behind");
     }
-    let said = bed.start().stop();
+    let last = bed.start();
+    let end = Instant::now() + Duration::from_secs(120);
+    while store.segments().unwrap().iter().filter(|f| f.name.part).count() > 1 {
+        assert!(Instant::now() < end, "left-overs are not finished");
+        thread::sleep(Duration::from_millis(50));
+    }
+    let said = last.stop();
     assert!(said.contains("finished a segment that a dead recorder left") || said.contains("left-over"), "{said}");
     assert!(!instance_dir(&bed).exists());
     assert_eq!(tracefs_now(), before);
-    let parts = fs::read_dir(bed.path().join("segments")).unwrap();
-    let parts = parts.filter(|e| e.as_ref().unwrap().path().extension().is_some_and(|x| x == "part")).count();
-    assert_eq!(parts, 0);
-    load(&[bed.path().to_owned()]);
+    let files = store.segments().unwrap();
+    assert!(files.len() > 10 && files.iter().all(|f| !f.name.part), "{files:?}");
+    for file in files {
+        let verified = verify(&file.path, &mut |_, _| {}).unwrap();
+        assert!(verified.is_whole(), "{verified:?}");
+    }
 }
 
 #[test]
@@ -833,6 +867,7 @@ fn case_80_usr1_from_the_first_instant_on_never_kills() {
 
 #[test]
 fn case_62_63_a_full_disk_is_told_and_recording_resumes() {
+    let _alone = alone();
     let mount = tempfile::tempdir().unwrap();
     let target = mount.path().to_str().unwrap();
     let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=1m", "tmpfs", target]).status().unwrap();

@@ -305,11 +305,6 @@ fn case_4_loss_is_flagged_by_the_kernel_and_counted_in_stats() {
     let instance = Instance::open(&tiny).unwrap();
     let mut readers = instance.readers().unwrap();
     instance.start().unwrap();
-    let busy: Vec<_> =
-        (0..4).map(|_| std::thread::spawn(|| (0..20_000).for_each(|_| std::thread::yield_now()))).collect();
-    for thread in busy {
-        thread.join().unwrap();
-    }
     // On one CPU, however many there are: a thousand sleeps are two thousand switches of some 60 bytes.
     std::thread::spawn(|| {
         let mut set = nix::sched::CpuSet::new();

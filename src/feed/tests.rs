@@ -171,9 +171,13 @@ fn case_68_a_growing_segment_is_read_to_its_last_whole_frame_and_followed() {
     assert_eq!(loaded.damage.len(), 1, "the half frame is told: {:?}", loaded.damage);
     let mut kept = Kept::default();
     let mut tail = Tail::open(dir.path(), 700 * MS).unwrap();
-    let first = tail.advance(&mut kept).unwrap();
+    // One call takes a bounded time, so there may be several.
+    let mut reached = tail.advance(&mut kept).unwrap();
+    while !reached.caught_up {
+        reached = tail.advance(&mut kept).unwrap();
+    }
     assert_eq!(kept.marks, [4010, 4020, 4510, 4520].map(|ms| ms * MS));
-    assert_eq!((first.through, first.caught_up), (5000 * MS, true));
+    assert_eq!(reached.through, 5000 * MS);
     drop(growing);
     // A recorder that died is followed by another: the hole between is a gap.
     finish(grow(&store, 6000 * MS, 1), 6000 * MS, 1);
@@ -188,7 +192,7 @@ fn a_tail_across_a_rotation_sees_no_gap() {
     let store = Store::create(dir.path()).unwrap();
     let mut kept = Kept::default();
     let mut tail = Tail::open(dir.path(), 0).unwrap();
-    assert!(tail.advance(&mut kept).unwrap().caught_up, "an empty store is waited for");
+    while !tail.advance(&mut kept).unwrap().caught_up {} // an empty store is waited for
     let first = grow(&store, 1000 * MS, 4);
     while !tail.advance(&mut kept).unwrap().caught_up {}
     assert_eq!(kept.marks.len(), 8);

@@ -259,7 +259,9 @@ pub(super) fn parse_field(text: &str) -> Option<Field> {
         }
         None => (declaration, None),
     };
-    let name_at = declaration.rfind(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).map_or(0, |i| i + 1);
+    let mut ends = declaration.char_indices().rev();
+    let before_name = ends.find(|(_, c)| !(c.is_ascii_alphanumeric() || *c == '_'));
+    let name_at = before_name.map_or(0, |(i, c)| i + c.len_utf8());
     let (type_text, name) = declaration.split_at(name_at);
     let type_text = type_text.trim();
     if name.is_empty() || type_text.is_empty() {
@@ -398,6 +400,13 @@ mod tests {
         ] {
             assert_eq!(text_len(bytes), len, "{bytes:?}");
         }
+    }
+
+    #[test]
+    fn a_declaration_that_is_not_ascii_is_taken_apart_between_characters() {
+        let field = parse_field("int \u{65c}x; offset:8; size:4; signed:1;").unwrap();
+        assert_eq!((field.name.as_str(), field.type_text.as_str()), ("x", "int \u{65c}"));
+        assert_eq!(parse_field("int x\u{65c}; offset:8; size:4; signed:1;"), None, "no name");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, bounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
@@ -42,6 +42,8 @@ use crate::store::{Store, StoreError};
 
 /// How long a request may wait for the capture path.
 const ANSWER: Duration = Duration::from_secs(5);
+/// How long the start waits for what a dead recorder left to be finished.
+const RECOVERY: Duration = Duration::from_secs(10);
 /// Readings of own cost, watchdog.
 const TICK: Duration = Duration::from_secs(1);
 
@@ -132,8 +134,13 @@ impl Recorder {
         // Beside the recording: a writer's lock on its file tells left-overs from what grows, and folding a large one may
         // take seconds that must not be missing.
         let left = store.clone();
-        let leftovers = spawn("dc-recover", move || finish_leftovers(&left));
-        let leftovers = leftovers.map_err(io_error("start a thread"))?;
+        let (finished, leftovers) = bounded(1);
+        let recovery = move || {
+            finish_leftovers(&left);
+            // Whoever waited may have gone on.
+            let _ = finished.send(());
+        };
+        spawn("dc-recover", recovery).map_err(io_error("start a thread"))?;
         let (origin, readers) = Origin::open(&settings.capture)?;
         let nudge = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK);
         let nudge = Arc::new(nudge.map_err(|e| io_error("make an eventfd")(e.into()))?);
@@ -162,8 +169,11 @@ impl Recorder {
         pipeline.nudge();
         let server = Server::bind(&places.socket(), &settings.control)
             .map_err(io_error(format!("listen at {}", places.socket().display())))?;
-        // Ready means that the store is in order, too.
-        let _ = leftovers.join();
+        // Ready means that the store is in order, too, unless that takes long: a service manager that gives a start up for
+        // late would kill a recorder that records, and leave one more left-over, larger than the one before.
+        if leftovers.recv_timeout(RECOVERY) == Err(RecvTimeoutError::Timeout) {
+            tracing::warn!("what a dead recorder left is large; it is finished beside the recording");
+        }
         write_pid(&places.pid_file())?;
         let buffer_kb = origin.buffer_kb() / (world.topology.len().max(1) as u64);
         tracing::info!(store = %places.store.display(), source = origin.describe(None), "recording");

@@ -70,6 +70,11 @@ impl Session {
         self.wait(text, |s| s.contents().contains(text));
     }
 
+    /// The same of a text that may be broken over lines.
+    pub fn says(&self, text: &str) {
+        self.wait(text, |s| s.contents().replace('\n', "").contains(text));
+    }
+
     /// Waits for the end; gives the exit code. The last bytes may still be on their way to the screen: wait for what they show.
     pub fn ended(&mut self) -> u32 {
         let end = Instant::now() + DEADLINE;
