@@ -152,7 +152,8 @@ fn verify_counts_anew_and_finds_a_footer_that_lies() {
     let tmp = tempfile::tempdir().unwrap();
     let store = Store::create(tmp.path()).unwrap();
     let plan = Plan { frames: 3, ..Plan::default() };
-    let lies: [(&str, &dyn Fn(&mut FrameFacts)); 6] = [
+    type Lie<'a> = (&'a str, &'a dyn Fn(&mut FrameFacts));
+    let lies: [Lie; 6] = [
         ("the footer says 7 events of one CPU, the frames hold 5", &|f| f.events[1].1 = 7),
         ("the footer says 0 events of one CPU, the frames hold 5", &|f| f.events[0].1 = 0),
         ("the footer says 3 lost events, the frames hold 0", &|f| {

@@ -77,31 +77,12 @@ impl Source {
     }
 }
 
-/// Says on stderr what could not be read, once, and of one file the first place only. `said` was told before.
+/// Says on stderr what could not be read, but not again what was `said` before.
 pub fn tell_damage(said: &[String], damage: &[String]) {
-    for text in told_once(said, damage) {
+    for text in damage.iter().filter(|text| !said.contains(text)) {
         eprintln!("dashcam: damaged: {}", crate::names::printable(text.as_bytes()));
     }
 }
-
-fn told_once(said: &[String], damage: &[String]) -> Vec<String> {
-    let mut files: Vec<(&str, &str, usize)> = Vec::new();
-    for text in damage.iter().filter(|text| !said.contains(text)) {
-        let file = text.split_once(DAMAGED_AT).map_or(text.as_str(), |(file, _)| file);
-        match files.iter_mut().find(|(known, ..)| *known == file) {
-            Some((_, first, more)) => *more += usize::from(text != first),
-            None => files.push((file, text, 0)),
-        }
-    }
-    let line = |(file, first, more): &(&str, &str, usize)| match more {
-        0 => (*first).to_owned(),
-        n => format!("{first} (and {n} more places; all of them: dashcam verify {file})"),
-    };
-    files.iter().map(line).collect()
-}
-
-/// Between a file's name and where in it something is wrong.
-const DAMAGED_AT: &str = ": damaged at byte ";
 
 /// What can be said of the words before it is known what they are about: they are points in time, in this order.
 fn check_words(words: &WindowArgs) -> anyhow::Result<()> {
@@ -298,26 +279,5 @@ impl Rows for Quiet<'_> {
 
     fn end(&mut self) -> io::Result<()> {
         self.rows.end()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn damage_of_one_file_is_told_once() {
-        let text = |s: &&str| s.to_string();
-        let damage = [
-            "a: holds no whole frame yet",
-            "b: damaged at byte 7: x",
-            "b: damaged at byte 7: x",
-            "b: damaged at byte 9: y",
-            "c: damaged at byte 1: x",
-        ];
-        let damage: Vec<String> = damage.iter().map(text).collect();
-        let told = told_once(&damage[..1], &damage);
-        let b = "b: damaged at byte 7: x (and 1 more places; all of them: dashcam verify b)";
-        assert_eq!(told, [b, "c: damaged at byte 1: x"]);
     }
 }
