@@ -89,7 +89,8 @@ fn draw_rule(state: &State, slice: &Slice, pen: &mut Pen<'_>) {
     let length = span.end.map_or(String::new(), |end| show::span_exact(end.saturating_sub(span.start)));
     let cpu = slice.detail.cpu.map_or(String::new(), |c| format!("CPU {c}"));
     let prio = slice.detail.prio.map_or(String::new(), |p| format!("prio {p}"));
-    pen.rule(0, &[&what, &times, &length, &cpu, &prio]);
+    // Where not all has room, how long it took says more than when.
+    pen.rule(0, &[&what, &length, &times, &cpu, &prio]);
 }
 
 /// The lines every selection has.
