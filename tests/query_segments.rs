@@ -10,11 +10,14 @@ use std::sync::Arc;
 use dashcam::feed;
 use dashcam::query::load::{Kept, Request, load};
 use dashcam::query::{Engine, Keep};
+use dashcam::sched::event::EventKind;
 use dashcam::sched::summary::Window;
 use dashcam::store::Store;
 use dashcam::store::catalog::Catalog;
 use dashcam::store::footer::BootId;
 use dashcam::store::snapshot;
+use rusqlite::types::Value;
+
 use hackbench_support::{LOSS, events, segment};
 
 /// Events of a frame.
@@ -130,6 +133,50 @@ fn segments_and_snapshots_tell_what_their_footers_say() {
             asked.from
         )
     );
+}
+
+/// A day of segments, asked for one thread within a moment: no frame of any other segment is read, and the answer is the
+/// one that the whole day gives.
+#[test]
+fn a_filtered_window_of_a_day_reads_the_frames_it_needs() {
+    let (events, names) = events();
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::create(dir.path()).unwrap();
+    const SEGMENTS: usize = 24;
+    let each = events.len() / SEGMENTS;
+    for n in 0..SEGMENTS {
+        let from = events[n * each].ts;
+        let to = events.get((n + 1) * each).map_or(events[events.len() - 1].ts + 1, |e| e.ts);
+        // Six frames of events and a head.
+        segment(&store, &events[n * each..(n + 1) * each], &names, Window { from, to }, each.div_ceil(6));
+    }
+    let answer = |window: Option<Window>, tid: i64, ts: Window| {
+        let request = Request { paths: vec![dir.path().to_owned()], window, kept: Kept::default() };
+        let survey = feed::survey(&request.paths).unwrap();
+        let loaded = load(&request, &survey, &mut |_| ControlFlow::Continue(())).unwrap();
+        let frames = loaded.frames;
+        let mut engine = Engine::open(Arc::new(loaded.columns)).unwrap();
+        let utid = engine.answer(&format!("SELECT utid FROM thread WHERE tid = {tid}"), None).unwrap().rows.remove(0);
+        let Some(Value::Integer(utid)) = utid.first() else { panic!("{utid:?}") };
+        let (from, to) = (ts.from, ts.to);
+        let sql =
+            format!("SELECT ts, dur, cpu, end_state FROM sched WHERE utid = {utid} AND ts BETWEEN {from} AND {to}");
+        (frames, engine.answer(&sql, None).unwrap().rows)
+    };
+    // Within the fourth frame of the segment in the middle; the window that is loaded reaches a little over it.
+    let at = 12 * each + each / 2 + each / 12;
+    let asked = Window { from: events[at].ts, to: events[at + 40].ts };
+    let window = Window { from: events[at - 100].ts, to: events[at + 140].ts };
+    let tid = events[at..at + 40].iter().find_map(|e| match e.kind {
+        EventKind::Switch(s) if s.next_tid != 0 => Some(i64::from(s.next_tid)),
+        _ => None,
+    });
+    let (all, whole) = answer(None, tid.unwrap(), asked);
+    assert_eq!(all, (7 * SEGMENTS as u64, 7 * SEGMENTS as u64));
+    let (some, part) = answer(Some(window), tid.unwrap(), asked);
+    assert!(some.0 <= 7 && some.1 == all.1, "of {} frames {} were read, those of one segment are 7", some.1, some.0);
+    assert!(!whole.is_empty());
+    assert_eq!(part, whole);
 }
 
 /// A window of the store shows exactly the rows of the whole that touch it, those that begin before it was loaded apart.

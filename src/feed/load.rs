@@ -78,6 +78,7 @@ pub fn load<C: Consumer>(
         clocks: pump.clocks,
         window: seen,
         events: pump.events,
+        frames: pump.frames,
         damage: sources.notes.into_iter().chain(pump.damage.words()).collect(),
         complete: complete && wanted_all,
     })
@@ -159,6 +160,7 @@ fn load_ours<C: Consumer>(
             }
         }
     }
+    pump.frames = (jobs.len() as u64, files.iter().flat_map(|f| &f.parts).map(|p| p.frames.len() as u64).sum());
     let mut at = Progress { done: 0, total: jobs.iter().map(|j| j.entry.compressed).sum() };
     let (mut complete, mut skipped) = (true, false);
     read_in_order(files, &jobs, |(i, packets)| {

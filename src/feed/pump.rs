@@ -22,6 +22,8 @@ pub(super) struct Pump {
     pub clocks: ClockMap,
     pub order: TimeOrder,
     pub events: u64,
+    /// Frames to be read, of all there are.
+    pub frames: (u64, u64),
     /// All events before this instant were given to the consumer.
     pub through: u64,
     /// First and last instant met.
@@ -51,6 +53,7 @@ impl Pump {
             clocks: ClockMap::default(),
             order: TimeOrder::default(),
             events: 0,
+            frames: (0, 0),
             through: 0,
             seen: None,
             damage: Damage::default(),

@@ -54,6 +54,8 @@ pub struct Loaded {
     pub damage: Vec<String>,
     /// Events read, those a little outside of the window included.
     pub events: u64,
+    /// zstd frames read, of all there are in the files.
+    pub frames: (u64, u64),
     /// False if the load was stopped early.
     pub complete: bool,
 }
@@ -87,8 +89,8 @@ pub fn load_beside(
     facts.damage.extend(loaded.damage.iter().map(|text| (None, text.clone())));
     facts.segments = files(survey, &loaded.clocks);
     let columns = folding.sink.finish(names, facts, request.window);
-    let (clocks, events) = (loaded.clocks, loaded.events);
-    Ok(Loaded { columns, clocks, damage: loaded.damage, events, complete: loaded.complete })
+    let (clocks, events, frames) = (loaded.clocks, loaded.events, loaded.frames);
+    Ok(Loaded { columns, clocks, damage: loaded.damage, events, frames, complete: loaded.complete })
 }
 
 /// Columns, and a model beside them.

@@ -293,6 +293,33 @@ fn perfetto_sql_functions_macros_tables_and_modules() {
 }
 
 #[test]
+fn interval_modules_count_overlaps_and_cut() {
+    const SPANS: &str = "(SELECT 7 AS id, 10 AS ts, 20 AS dur, 'a' AS g UNION ALL SELECT 8, 20, 20, 'a' UNION ALL SELECT 9, 40, 5, 'b')";
+    let rows = |sql: &str| ask(&format!("INCLUDE PERFETTO MODULE intervals.*; {sql}"));
+    // 10..30 and 20..40 overlap from 20 to 30; 40..45 follows at once.
+    let two = |list: &[(i64, i64)]| list.iter().map(|(a, b)| vec![Integer(*a), Integer(*b)]).collect::<Vec<_>>();
+    assert_eq!(
+        rows(&format!("SELECT * FROM intervals_overlap_count!({SPANS}, ts, dur)")),
+        two(&[(10, 1), (20, 2), (30, 1), (40, 1), (45, 0)])
+    );
+    assert_eq!(
+        rows(&format!(
+            "SELECT ts, value FROM intervals_overlap_count_by_group!({SPANS}, ts, dur, g) WHERE group_name = 'a'"
+        )),
+        two(&[(10, 1), (20, 2), (30, 1), (40, 0)])
+    );
+    assert_eq!(rows(&format!("SELECT _intervals_overlap_in_table!({SPANS})")), [[Integer(1)]]);
+    assert_eq!(
+        rows("SELECT _intervals_overlap_in_table!((SELECT 0 AS ts, 5 AS dur UNION ALL SELECT 5, 5))"),
+        [[Integer(0)]]
+    );
+    assert_eq!(
+        rows(&format!("SELECT id, ts, dur FROM _interval_intersect_single!(25, 16, {SPANS}) ORDER BY id")),
+        [[7, 25, 5], [8, 25, 15], [9, 40, 1]].map(|r| r.map(Integer).to_vec())
+    );
+}
+
+#[test]
 fn modules_all_load() {
     for module in modules::MODULES {
         engine().answer(&format!("INCLUDE PERFETTO MODULE {}; SELECT 1", module.name), None).unwrap();

@@ -12,8 +12,10 @@ pub struct Module {
 }
 
 /// All modules, by name.
-pub const MODULES: [Module; 12] = [
+pub const MODULES: [Module; 14] = [
     Module { name: "prelude", script: "" },
+    Module { name: "intervals.intersect", script: include_str!("modules/intervals_intersect.sql") },
+    Module { name: "intervals.overlap", script: include_str!("modules/intervals_overlap.sql") },
     Module { name: "sched.latency", script: include_str!("modules/latency.sql") },
     Module { name: "sched.runnable", script: include_str!("modules/runnable.sql") },
     Module { name: "sched.states", script: include_str!("modules/states.sql") },
