@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Between two looks at a growing segment when nobody asks.
-const LOOK: Duration = Duration::from_millis(100);
+/// Between two looks at a growing segment when nobody asks; a recorder adds to it twice a second.
+const LOOK: Duration = Duration::from_millis(250);
 
 /// What the worker must know besides the data.
 #[derive(Debug, Clone, Default)]

@@ -11,8 +11,9 @@ use super::lists::{Middle, ThreadList};
 use super::piece::{Kind, Piece};
 use crate::names::NameId;
 
-/// "Ran instead" is looked up for threads that waited at least this part of the window, and so many of them,
-const INSTEAD_PART: u64 = 1000;
+/// "Ran instead" is looked up for threads that waited at least this part of the window (of others nobody asks, and looking
+/// it up is most of what the table costs), and so many of them,
+const INSTEAD_PART: u64 = 200;
 const INSTEAD_FOR: usize = 128;
 /// from so many waits of each, spread evenly,
 const INSTEAD_WAITS: u64 = 128;
