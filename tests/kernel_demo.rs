@@ -276,7 +276,9 @@ fn browse_tells_the_demo_as_it_was_and_in_the_numbers_of_perf() {
     let instance = format!("dashcam-test-{}-demo", std::process::id());
     let store = dir.path().join("store");
     let dashcam = |args: &[&str]| {
-        let mut c = Command::new(env!("CARGO_BIN_EXE_dashcam"));
+        // Ahead of what else this machine does, as under systemd: what is lost cannot be compared.
+        let mut c = Command::new("nice");
+        c.args(["-n", "-15", env!("CARGO_BIN_EXE_dashcam")]);
         c.env_remove("DASHCAM_CONFIG").env("XDG_CONFIG_HOME", "/nonexistent").env("HOME", "/nonexistent");
         c.arg("--dir").arg(&store).args(["--instance", &instance]).args(args);
         c
@@ -287,7 +289,9 @@ fn browse_tells_the_demo_as_it_was_and_in_the_numbers_of_perf() {
     wait("the recorder", || store.join("dashcam.pid").exists());
     let mut demo = Command::new("python3");
     demo.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/assets/demo/training.py")).arg("600");
-    demo.env("TRAINING_DIR", dir.path());
+    // On a disk: in memory nothing would block in D.
+    let disk = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    demo.env("TRAINING_DIR", disk.path());
     let demo = Group::start(demo);
     // Kernel symbols are read beside the recording; until then stacks have no names.
     wait("a blocked function", || {
