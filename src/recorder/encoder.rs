@@ -4,21 +4,21 @@
 //! through the CPUs in steps of two milliseconds, so that after each step nothing older is missing on any CPU, and a zstd
 //! frame can be closed there with a watermark. Nothing here allocates per event, takes a lock, reads a file, or waits.
 
+mod parts;
+
 use std::collections::VecDeque;
 
-use crossbeam_channel::Sender;
+use super::plan::Kind;
+pub(super) use parts::name;
+pub use parts::{Counts, EncoderParts, Hint, SegmentMarks, States};
 
-use super::blocked::Stacks;
-use super::plan::{Kind, Plan};
 use super::tracker::moves::{Move, Moves};
 use super::tracker::{Switch, Tracker};
 use crate::kernel::loss::LossMeter;
-use crate::kernel::page::PageLayout;
 use crate::kernel::records::{Cursor, Record, Step};
 use crate::kernel::stats::CpuStats;
 use crate::perfetto::encode::{BundleBuilder, FullSwitch, packets};
 use crate::sched::event::{Loss, Tid};
-use crate::sched::state::{StateLayout, TaskState};
 use crate::store::footer::{MAX_MARKS, Mark};
 use crate::store::index::{FrameFacts, FrameKind, LossCount};
 
@@ -26,9 +26,6 @@ use crate::store::index::{FrameFacts, FrameKind, LossCount};
 const STEP: u64 = 2_000_000;
 /// A frame of packets is closed at this size.
 const FRAME_BYTES: usize = 256 << 10;
-/// Bytes of a thread name in the kernel (TASK_COMM_LEN).
-pub(super) const NAME: usize = 16;
-
 /// One sub-buffer as read from the kernel.
 #[derive(Debug)]
 pub struct Page {
@@ -38,61 +35,6 @@ pub struct Page {
     pub bytes: Vec<u8>,
     /// Ring-buffer counters, read right after it if its header says that events were lost.
     pub stats: Option<CpuStats>,
-}
-
-/// What the names thread is told: facts it need not find out from procfs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the variant's line speaks for its fields")]
-pub enum Hint {
-    /// `tid` was created by `parent`; `clone_flags` tell thread from process.
-    New { ts: u64, tid: Tid, parent: Tid, clone_flags: u64, comm: [u8; NAME] },
-    /// `tid` has a new name.
-    Renamed { ts: u64, tid: Tid, comm: [u8; NAME] },
-    /// `tid` runs another program; `old_tid` differs when a non-leader did it.
-    Exec { ts: u64, tid: Tid, old_tid: Tid },
-    /// A look at procfs met `tid` for the first time, or under a new name; `start` tells one life from the next.
-    Seen { ts: u64, tid: Tid, pid: Tid, start: u64, comm: [u8; NAME] },
-    /// `tid` has ended.
-    Gone { ts: u64, tid: Tid },
-}
-
-/// `prev_state` to canonical state, worked out once for all values that occur.
-#[derive(Debug)]
-pub struct States {
-    layout: StateLayout,
-    known: Box<[TaskState]>,
-}
-
-impl From<StateLayout> for States {
-    fn from(layout: StateLayout) -> States {
-        // TASK_REPORT and the bits above it end below this on every kernel so far.
-        States { layout, known: (0..0x400).map(|raw| layout.decode(raw)).collect() }
-    }
-}
-
-impl States {
-    #[inline]
-    fn decode(&self, raw: i64) -> TaskState {
-        match usize::try_from(raw).ok().and_then(|at| self.known.get(at)) {
-            Some(state) => *state,
-            None => self.layout.decode(raw),
-        }
-    }
-}
-
-/// What does not change during a recording.
-#[derive(Debug)]
-pub struct EncoderParts {
-    /// Layout of sub-buffers.
-    pub layout: PageLayout,
-    /// What records mean.
-    pub plan: Plan,
-    /// What `prev_state` means.
-    pub states: States,
-    /// Names of blocking functions.
-    pub stacks: Stacks,
-    /// Where hints go; when it is full they are dropped and [`Encoder::take_missed_hints`] says so.
-    pub hints: Sender<Hint>,
 }
 
 /// A page that is being walked.
@@ -142,30 +84,6 @@ pub struct Encoder {
     missed_hints: bool,
     free: Vec<Vec<u8>>,
     counts: Counts,
-}
-
-/// Running totals since the recording began.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counts {
-    /// Events written.
-    pub events: u64,
-    /// Records whose event was not asked for or is not known.
-    pub unknown: u64,
-    /// Sub-buffers whose rest could not be read.
-    pub damaged: u64,
-    /// Switches that must have been, since another thread left a CPU or woke somebody than had come, but were not traced.
-    pub untraced: u64,
-    /// Sub-buffers read.
-    pub pages: u64,
-}
-
-/// What the encoder gives a frame's writer besides the packets.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct SegmentMarks {
-    /// User markers, the first [`MAX_MARKS`].
-    pub marks: Vec<Mark>,
-    /// How many there were.
-    pub count: u64,
 }
 
 impl Encoder {
@@ -563,14 +481,6 @@ fn full<'r>(s: &super::plan::SwitchRecord<'r>) -> FullSwitch<'r> {
         next_pid: s.next_pid,
         next_prio: s.next_prio,
     }
-}
-
-/// At most 15 bytes and a NUL, as the kernel keeps names.
-pub(super) fn name(text: &[u8]) -> [u8; NAME] {
-    let mut out = [0; NAME];
-    let len = text.len().min(NAME - 1);
-    out[..len].copy_from_slice(&text[..len]);
-    out
 }
 
 #[cfg(test)]

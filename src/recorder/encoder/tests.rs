@@ -7,10 +7,14 @@ use std::sync::LazyLock;
 use super::*;
 use crate::kernel::events::{EventTable, TracedEvent};
 use crate::kernel::format::EventFormat;
+use crate::kernel::page::PageLayout;
 use crate::kernel::testing::{Kernel, PageWriter, SwitchRecord, WakingRecord};
 use crate::names::NameTable;
 use crate::perfetto::decode::Decoder;
+use crate::recorder::blocked::Stacks;
+use crate::recorder::plan::Plan;
 use crate::sched::event::{EventKind, Item};
+use crate::sched::state::StateLayout;
 use crossbeam_channel::Receiver;
 
 static SWITCH: LazyLock<EventFormat> = LazyLock::new(|| EventFormat::parse(Kernel::V6_18.sched_switch()).unwrap());
