@@ -12,6 +12,7 @@ use dashcam::export::text::Text;
 use dashcam::export::{Exporter, Target, perfetto};
 use dashcam::feed;
 use dashcam::names::NameTable;
+use dashcam::perfetto::decode::Decoder;
 use dashcam::sched::event::{
     ClockSnapshot, Event, EventKind, Item, Loss, ProcessFact, Switch, SystemFact, ThreadFact, Wake,
 };
@@ -208,7 +209,7 @@ fn every_event_of_the_fixture_is_exported() {
 }
 
 #[test]
-fn perfetto_plain_and_zstd_hold_the_same_packets_and_foreign_files_are_not_cut() {
+fn perfetto_plain_and_zstd_hold_the_same_packets_and_foreign_files_are_cut_by_packets() {
     let (mut plain, mut compressed) = (Vec::new(), Vec::new());
     let files = [fixture()];
     let bytes = perfetto::export(&files, None, false, &mut plain).unwrap();
@@ -216,7 +217,42 @@ fn perfetto_plain_and_zstd_hold_the_same_packets_and_foreign_files_are_not_cut()
     assert_eq!(plain.len() as u64, bytes);
     assert_eq!(zstd::stream::decode_all(&compressed[..]).unwrap(), plain);
     assert_eq!(zstd::stream::decode_all(std::fs::File::open(fixture()).unwrap()).unwrap(), plain);
-    let window = Some(Window { from: 0, to: 1 });
-    let e = perfetto::export(&files, window, false, &mut Vec::new()).unwrap_err().to_string();
-    assert!(e.contains("can only be exported to perfetto whole"), "{e}");
+    // A moment without events: every packet but those of events, and those of events alone are left out.
+    let (events, all) = counted(&plain);
+    assert!(events > 0 && all > events);
+    let mut cut = Vec::new();
+    perfetto::export(&files, Some(Window { from: 0, to: 1 }), false, &mut cut).unwrap();
+    assert_eq!(counted(&cut), (0, all - events));
+    // A trace that ends within a packet is copied as far as it is whole.
+    let torn = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(torn.path(), &plain[..plain.len() - 1]).unwrap();
+    let whole = Some(Window { from: 0, to: u64::MAX });
+    cut.clear();
+    perfetto::export(&[torn.path().to_owned()], whole, false, &mut cut).unwrap();
+    assert_eq!(counted(&cut).1, all - 1);
+    // What is no packet is an error, not a shorter trace.
+    std::fs::write(torn.path(), [&plain[..], b"xyz"].concat()).unwrap();
+    let e = perfetto::export(&[torn.path().to_owned()], whole, false, &mut Vec::new()).unwrap_err().to_string();
+    assert!(e.contains("a packet does not begin where it should"), "{e}");
+}
+
+/// Packets that hold events, and all packets, of a trace that is whole.
+fn counted(trace: &[u8]) -> (usize, usize) {
+    let (mut with_events, mut all, mut at) = (0, 0, 0);
+    while at < trace.len() {
+        assert_eq!(trace[at], 0x0a);
+        let (mut len, mut shift, mut body) = (0usize, 0, at + 1);
+        loop {
+            len |= usize::from(trace[body] & 0x7f) << shift;
+            (body, shift) = (body + 1, shift + 7);
+            if trace[body - 1] < 0x80 {
+                break;
+            }
+        }
+        let mut events = false;
+        let mut sink = |item| events |= matches!(item, Item::Event(_));
+        Decoder::new().decode(&trace[at..body + len], &mut NameTable::new(), &mut sink).unwrap();
+        (with_events, all, at) = (with_events + usize::from(events), all + 1, body + len);
+    }
+    (with_events, all)
 }
