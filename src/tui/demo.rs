@@ -5,8 +5,10 @@
 #![allow(clippy::unwrap_used)]
 
 mod data;
+mod store;
 
 pub use data::*;
+pub use store::*;
 
 use super::actions::Context;
 use super::answers::*;

@@ -1,0 +1,305 @@
+//! What keys, clicks and pastes do, step by step.
+
+use super::*;
+
+#[test]
+fn enter_goes_to_the_thread_and_escape_comes_back() {
+    let mut s = full(120, 40, "mono");
+    press(&mut s, "down enter");
+    assert_eq!(s.screen, Screen::Thread(7), "the second by ready time");
+    assert!(s.thread.data.is_none(), "the made-up answer is of another thread and must not be shown for this one");
+    press(&mut s, "esc");
+    assert_eq!(s.screen, Screen::Overview);
+    assert_eq!(s.overview.selected, Some(7));
+}
+
+#[test]
+fn the_selection_stays_on_its_thread_when_the_order_changes() {
+    let mut s = full(120, 40, "mono");
+    press(&mut s, "down");
+    assert_eq!((s.overview.row, s.selected_thread().unwrap().utid), (1, 7));
+    press(&mut s, "r");
+    assert_eq!(s.selected_thread().unwrap().utid, 7);
+    assert_ne!(s.overview.row, 1);
+}
+
+#[test]
+fn sorting_goes_through_the_columns_on_screen() {
+    let mut s = full(80, 24, "mono");
+    assert_eq!(s.overview.sort, Column::Ready);
+    press(&mut s, "<");
+    assert_eq!(s.overview.sort, Column::Run);
+    assert_eq!(s.selected_thread().unwrap().utid, 4, "logship ran most");
+    press(&mut s, "> >");
+    assert_ne!(s.overview.sort, Column::Run);
+}
+
+#[test]
+fn filter_while_typing_and_escape_clears_it() {
+    let mut s = full(120, 40, "mono");
+    let all = s.overview.order.len();
+    press(&mut s, "/");
+    for c in "loader".chars() {
+        update(&mut s, Msg::Key(crate::tui::keys::Key::char(c)));
+    }
+    assert_eq!(s.overview.order.len(), 2, "both loaders, before Enter");
+    press(&mut s, "enter");
+    assert!(s.popup.is_none());
+    assert_eq!(s.overview.order.len(), 2);
+    press(&mut s, "esc");
+    assert_eq!(s.overview.order.len(), all);
+}
+
+#[test]
+fn filter_finds_tid_and_state() {
+    for (what, utid) in [("48230", 3), ("logship", 4)] {
+        let mut s = full(120, 40, "mono");
+        press(&mut s, "/");
+        type_line(&mut s, what);
+        assert_eq!(s.selected_thread().unwrap().utid, utid, "{what}");
+    }
+}
+
+#[test]
+fn pause_step_and_back_to_now() {
+    let mut s = full(120, 40, "mono");
+    press(&mut s, "space");
+    assert_eq!(s.cursor.mode, Mode::Paused { at: demo::EDGE });
+    press(&mut s, "[");
+    assert_eq!(s.cursor.mode, Mode::Replay { at: demo::EDGE - 10 * demo::S });
+    press(&mut s, "left");
+    assert_eq!(s.cursor.mode, Mode::Replay { at: demo::EDGE - 11 * demo::S });
+    press(&mut s, "end");
+    assert!(s.cursor.is_live());
+    press(&mut s, "w");
+    assert_eq!(s.cursor.span, 60 * demo::S);
+    press(&mut s, "w w");
+    assert_eq!(s.cursor.span, 10 * demo::S);
+}
+
+#[test]
+fn a_paused_screen_asks_nothing_when_time_goes_on() {
+    let mut s = full(120, 40, "mono");
+    assert!(!update(&mut s, Msg::Tick).is_empty(), "live does");
+    let mut s = full(120, 40, "mono");
+    press(&mut s, "space");
+    assert_eq!(update(&mut s, Msg::Tick), []);
+}
+
+#[test]
+fn one_question_is_out_at_a_time_while_time_goes_on() {
+    let mut s = full(120, 40, "mono");
+    let asked: usize = (0..10).map(|_| update(&mut s, Msg::Tick).len()).sum();
+    assert_eq!(asked, 1, "a slow worker is not flooded");
+}
+
+#[test]
+fn snapshot_keys() {
+    let mut s = full(120, 40, "mono");
+    assert_eq!(press(&mut s, "s"), [Effect::Do(Deed::Snapshot { last: None, label: String::new() })]);
+    press(&mut s, "S");
+    let done = type_line(&mut s, "p99 alert");
+    let want = Deed::Snapshot { last: Some(300 * demo::S), label: "p99 alert".into() };
+    assert_eq!(done, [Effect::Do(want)], "the line begins with the configured minutes");
+    let effects = update(&mut s, Msg::Done(Done::Snapshot("/x/y.zst".into())));
+    assert_eq!(effects, [Effect::Copy("/x/y.zst".into())]);
+    assert!(text(&demo::drawn(&s)).contains("kept /x/y.zst"));
+    s.may_copy = false;
+    assert_eq!(update(&mut s, Msg::Done(Done::Snapshot("/x/z.zst".into()))), []);
+}
+
+#[test]
+fn mark_and_palette() {
+    let mut s = full(120, 40, "mono");
+    press(&mut s, "m");
+    assert_eq!(type_line(&mut s, "step 9"), [Effect::Do(Deed::Mark("step 9".into()))]);
+    press(&mut s, ":");
+    assert_eq!(type_line(&mut s, "mark from the palette"), [Effect::Do(Deed::Mark("from the palette".into()))]);
+    press(&mut s, ":");
+    assert_eq!(type_line(&mut s, "quit"), [Effect::Quit]);
+    press(&mut s, ":");
+    type_line(&mut s, "xyzzy");
+    assert!(s.notice.as_ref().unwrap().bad);
+}
+
+#[test]
+fn a_mark_set_here_is_listed_before_any_footer_has_it() {
+    let mut s = full(120, 40, "mono");
+    press(&mut s, "f4");
+    let effects = update(&mut s, Msg::Done(Done::Mark("deploy".into())));
+    demo::settle(&mut s, effects);
+    assert_eq!(&*s.snapshots.marks[0].text, "deploy");
+    assert_eq!(s.snapshots.marks.len(), 3);
+    let shown = text(&demo::drawn(&s));
+    assert!(shown.contains("deploy"), "{shown}");
+}
+
+#[test]
+fn the_list_of_segments_keeps_up_while_something_records() {
+    let mut s = full(120, 40, "mono");
+    press(&mut s, "f3");
+    let asked = |s: &mut State| {
+        let effects: Vec<Effect> = (0..80).flat_map(|_| update(s, Msg::Tick)).collect();
+        effects.iter().filter(|e| matches!(e, Effect::Do(Deed::Store { .. }))).count()
+    };
+    assert_eq!(asked(&mut s), 2);
+    s.has_live = false;
+    assert_eq!(asked(&mut s), 0);
+}
+
+#[test]
+fn the_quit_key_types_a_letter_in_a_line() {
+    let mut s = full(120, 40, "mono");
+    assert_eq!(press(&mut s, "m q"), []);
+    assert!(matches!(&s.popup, Some(Popup::Prompt(p)) if p.text() == "q"));
+    assert_eq!(press(&mut s, "esc q"), [Effect::Quit]);
+}
+
+#[test]
+fn worst_wait_waker_and_preemptor() {
+    let mut s = full(120, 40, "mono");
+    press(&mut s, "enter x");
+    assert_eq!(s.screen, Screen::Timeline);
+    let slice = s.timeline.slice.as_ref().unwrap();
+    assert_eq!(slice.track, TrackId::Thread(1));
+    assert_eq!(s.timeline.data.as_ref().unwrap().tracks[s.timeline.track].id, TrackId::Thread(1));
+    let effects = update(&mut s, Msg::Key(crate::tui::keys::Key::char('P')));
+    let asked = effects.iter().any(|e| {
+        matches!(e, Effect::Ask(q)
+        if matches!(q.ask, crate::tui::answers::Ask::Slice { track: TrackId::Thread(4), .. }))
+    });
+    assert!(asked, "logship pushed it off: {effects:?}");
+    let mut s = full(120, 40, "mono");
+    press(&mut s, "enter x");
+    let effects = update(&mut s, Msg::Key(crate::tui::keys::Key::char('W')));
+    let asked = effects.iter().any(|e| {
+        matches!(e, Effect::Ask(q)
+        if matches!(q.ask, crate::tui::answers::Ask::Slice { track: TrackId::Thread(6), .. }))
+    });
+    assert!(asked, "rsyslogd woke it: {effects:?}");
+}
+
+#[test]
+fn a_finding_jumps_to_its_thread() {
+    let mut s = full(120, 40, "mono");
+    press(&mut s, "1");
+    assert_eq!(s.screen, Screen::Timeline);
+    assert_eq!(s.timeline.tracks, crate::tui::answers::Tracks::Around(1));
+}
+
+#[test]
+fn goto_reads_the_grammar_and_says_what_is_wrong() {
+    let mut s = full(120, 40, "mono");
+    press(&mut s, "@");
+    type_line(&mut s, "14:02:00");
+    // 14:02:37 +08 is the edge: 37 s before it, in the middle of 10 s.
+    assert_eq!(s.cursor.mode, Mode::Replay { at: demo::EDGE - 32 * demo::S });
+    press(&mut s, "@");
+    type_line(&mut s, "yesterday");
+    assert!(s.notice.as_ref().unwrap().bad);
+    press(&mut s, "@");
+    type_line(&mut s, "2020-01-01 10:00");
+    assert!(s.notice.as_ref().unwrap().bad);
+}
+
+#[test]
+fn a_range_is_kept_and_two_windows_compared() {
+    let mut s = full(120, 40, "mono");
+    press(&mut s, "f2 v");
+    press(&mut s, "right K");
+    let done = type_line(&mut s, "bad minute");
+    assert!(
+        matches!(&done[..], [Effect::Do(Deed::Keep { label, window })] if label == "bad minute" && !window.is_empty()),
+        "{done:?}"
+    );
+    let mut s = full(120, 40, "mono");
+    press(&mut s, "a");
+    assert!(s.popup.is_none());
+    press(&mut s, "[ b");
+    assert!(matches!(&s.popup, Some(Popup::Compare { windows: [a, b], .. }) if a.to == b.to + 10 * demo::S));
+    press(&mut s, "q");
+    assert!(s.popup.is_none(), "q closes what is on top");
+}
+
+#[test]
+fn zooming_stands_still_and_goes_down_to_a_microsecond() {
+    let mut s = full(120, 40, "mono");
+    press(&mut s, "f2 +");
+    assert!(!s.timeline.cursor.is_live());
+    assert_eq!(s.timeline.cursor.span, 5 * demo::S);
+    for _ in 0..40 {
+        press(&mut s, "+");
+    }
+    assert_eq!(s.timeline.cursor.span, 1_000);
+    for _ in 0..60 {
+        press(&mut s, "-");
+    }
+    assert_eq!(s.timeline.cursor.span, 3600 * demo::S);
+    assert_eq!(s.cursor.span, 10 * demo::S, "the tables keep their own window");
+}
+
+#[test]
+fn a_segment_opens_on_its_own_minute() {
+    let mut s = full(120, 40, "mono");
+    press(&mut s, "f3 down down enter");
+    assert_eq!(s.screen, Screen::Overview);
+    assert_eq!(s.cursor.mode, Mode::Replay { at: demo::EDGE - 120 * demo::S });
+    assert_eq!(s.cursor.span, 60 * demo::S);
+}
+
+#[test]
+fn mouse_selects_sorts_and_scrolls() {
+    let mut s = full(120, 40, "mono");
+    let plan = crate::tui::screens::overview::plan(&s);
+    update(&mut s, Msg::Click(20, plan.table_y + 3));
+    assert_eq!(s.overview.row, 1);
+    update(&mut s, Msg::Wheel(20, plan.table_y + 3, false));
+    assert_eq!(s.overview.row, 4);
+    update(&mut s, Msg::Click(10, plan.cpu_y + 2));
+    assert_eq!((s.overview.focus, s.overview.cpu), (Pane::Cpus, 1));
+    let effects = update(&mut s, Msg::Click(10, plan.cpu_y + 2));
+    demo::settle(&mut s, effects);
+    assert_eq!(s.screen, Screen::Cpu(1), "a click on what is selected opens it");
+}
+
+#[test]
+fn pasted_text_never_acts_as_keys() {
+    let mut s = full(120, 40, "mono");
+    assert_eq!(update(&mut s, Msg::Paste("q".into())), []);
+    press(&mut s, "m");
+    update(&mut s, Msg::Paste("one\nq\u{1b}".into()));
+    assert!(matches!(&s.popup, Some(Popup::Prompt(p)) if p.text() == "one"));
+}
+
+#[test]
+fn thread_numbers_given_out_anew_are_found_again() {
+    use crate::tui::labels::{NewLabels, ThreadLabel};
+    let mut s = full(120, 40, "mono");
+    press(&mut s, "enter");
+    assert_eq!(s.screen, Screen::Thread(1));
+    let labels = NewLabels {
+        reset: true,
+        generation: 2,
+        threads: vec![(77, ThreadLabel::new(48213, Some(48190), b"pt_loader:0", b"train.py"))],
+        ..NewLabels::default()
+    };
+    let mut answer = demo::answer(0, crate::tui::answers::Reply::Failed("x".into()), &s);
+    answer.labels = labels;
+    let effects = update(&mut s, Msg::Answer(Box::new(answer)));
+    assert_eq!(s.screen, Screen::Thread(77));
+    assert!(
+        matches!(&effects[..], [Effect::Ask(q)] if q.generation == 2),
+        "it is asked in the new numbers: {effects:?}"
+    );
+}
+
+#[test]
+fn no_script_here_presses_a_dead_key() {
+    use crate::tui::actions::Context;
+    for (key, context) in
+        [("x", Context::Thread), ("c", Context::Timeline), ("K", Context::Segments), ("1", Context::Overview)]
+    {
+        let s = full(80, 24, "mono");
+        assert!(demo::bound(&s, key, context), "{key}");
+    }
+}
