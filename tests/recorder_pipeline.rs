@@ -127,7 +127,7 @@ for packet in trace.packet:
     seen.add(packet.WhichOneof('data'))
     bundle = packet.ftrace_events
     switches += len(bundle.compact_sched.switch_timestamp) + sum(e.HasField('sched_switch') for e in bundle.event)
-    wakings += len(bundle.compact_sched.waking_timestamp)
+    wakings += len(bundle.compact_sched.waking_timestamp) + sum(e.HasField('sched_waking') for e in bundle.event)
     if packet.HasField('system_info'):
         assert packet.system_info.utsname.release
 for kind in ('clock_snapshot', 'system_info', 'process_tree', 'ftrace_events', 'trace_uuid', 'trace_config'):

@@ -83,8 +83,10 @@ fn pages(cpu: u32, load: &Load, begin: u64, switch: &EventFormat, waking: &Event
         next_pid: next,
         next_prio: 120,
     };
-    let wake = WakingRecord { waker: 0, comm: b"worker", pid: thread, prio: 120, target_cpu: cpu as i32 };
-    let (wake, on, off) = (wake.encode(waking), sw(0, thread).encode(switch), sw(thread, 0).encode(switch));
+    // Whoever wakes is who runs there: nobody at first, then the thread itself.
+    let wake = |waker| WakingRecord { waker, comm: b"worker", pid: thread, prio: 120, target_cpu: cpu as i32 };
+    let (wake, again) = (wake(0).encode(waking), wake(thread).encode(waking));
+    let (on, off) = (sw(0, thread).encode(switch), sw(thread, 0).encode(switch));
     let period = 2_000_000_000 / load.pairs_per_second;
     let begin = begin + u64::from(cpu) * 997;
     let end = begin + u64::try_from(load.time.as_nanos()).unwrap();
@@ -94,7 +96,7 @@ fn pages(cpu: u32, load: &Load, begin: u64, switch: &EventFormat, waking: &Event
     let mut at = begin;
     while at < end {
         // Two wake-ups for two switches: the second is of a thread that runs already.
-        for (ts, data) in [(at, &wake), (at + WAIT, &on), (at + period / 4, &wake), (at + WAIT + period / 2, &off)] {
+        for (ts, data) in [(at, &wake), (at + WAIT, &on), (at + period / 4, &again), (at + WAIT + period / 2, &off)] {
             if !page.data(ts, data) {
                 let full = std::mem::replace(&mut page, PageWriter::new(LAYOUT, ts));
                 out.push((last, full.finish()));
