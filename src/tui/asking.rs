@@ -227,7 +227,7 @@ fn timeline(
     speaker: &mut Speaker,
 ) -> Reply {
     let model = view.model;
-    let rows = model.thread_rows(window, 0);
+    let rows = model.thread_times(window);
     let ids = track_order(model.cpus(), &rows, tracks, limit, model);
     let spans = model.timeline(window, usize::from(columns), &ids, view.names);
     let tracks: Vec<Track> = ids.into_iter().zip(spans).map(|(id, spans)| Track { id, spans }).collect();

@@ -25,7 +25,7 @@ impl Model {
     pub fn thread(&self, utid: Utid, window: Window, cells: usize) -> Option<ThreadDetail> {
         self.threads().get(utid)?;
         let mut scratch = Latencies::default();
-        let mut row = self.thread_row(utid, window, &Edges::new(window, cells), &mut scratch);
+        let mut row = self.thread_row(utid, window, &Edges::new(window, cells), Some(&mut scratch));
         let (mut wakeup, mut preemption) = (Latencies::default(), Latencies::default());
         let mut histogram = Log2Histogram::default();
         let mut woken_by: FxHashMap<Option<Utid>, u64> = FxHashMap::default();

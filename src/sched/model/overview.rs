@@ -105,11 +105,20 @@ impl Model {
     pub fn thread_rows(&self, window: Window, bar: usize) -> Vec<ThreadRow> {
         let edges = Edges::new(window, bar);
         let mut scratch = Latencies::default();
-        let lives = self.threads().iter().skip(1);
-        let within = lives.filter(|(_, life)| {
+        self.lived_in(window).map(|utid| self.thread_row(utid, window, &edges, Some(&mut scratch))).collect()
+    }
+
+    /// The same without latencies, which take by far the most time to work out: for putting threads in order.
+    pub fn thread_times(&self, window: Window) -> Vec<ThreadRow> {
+        let edges = Edges::new(window, 0);
+        self.lived_in(window).map(|utid| self.thread_row(utid, window, &edges, None)).collect()
+    }
+
+    fn lived_in(&self, window: Window) -> impl Iterator<Item = Utid> + '_ {
+        let within = self.threads().iter().skip(1).filter(move |(_, life)| {
             life.end.is_none_or(|end| end > window.from) && life.start.is_none_or(|start| start < window.to)
         });
-        within.map(|(utid, _)| self.thread_row(utid, window, &edges, &mut scratch)).collect()
+        within.map(|(utid, _)| utid)
     }
 
     /// Run-queue latency of several threads together over `window`: exact percentiles of all their waits.
@@ -132,10 +141,19 @@ impl Model {
         waits.stats()
     }
 
-    pub(super) fn thread_row(&self, utid: Utid, window: Window, edges: &Edges, scratch: &mut Latencies) -> ThreadRow {
+    /// `waits` is where this thread's waits are gathered; without it the row has no latencies.
+    pub(super) fn thread_row(
+        &self,
+        utid: Utid,
+        window: Window,
+        edges: &Edges,
+        mut waits: Option<&mut Latencies>,
+    ) -> ThreadRow {
         let mut row = self.blank_row(utid, window);
         let mut count = Count { bar: vec![StateTimes::default(); edges.ends.len()], ..Count::default() };
-        scratch.clear();
+        if let Some(waits) = waits.as_deref_mut() {
+            waits.clear();
+        }
         let open = self.folder.open(utid).filter(|i| i.start < window.to).map(|i| Piece::of(&i));
         if let Some(list) = self.kept.threads.get(utid as usize) {
             let (from, to) = list.range(window);
@@ -143,17 +161,17 @@ impl Model {
             let middle = if edges.ends.is_empty() { list.middle(from, to) } else { None };
             let (until, resume) = middle.map_or((to, to), |m| (m.from, m.to));
             for piece in list.pieces.range(from..until) {
-                self.count(&mut row, &mut count, piece, window, edges, scratch);
+                self.count(&mut row, &mut count, piece, window, edges, waits.as_deref_mut());
             }
             if let Some(middle) = middle {
-                self.count_middle(&mut row, &mut count, list, &middle, scratch);
+                self.count_middle(&mut row, &mut count, list, &middle, waits.as_deref_mut());
             }
             for piece in list.pieces.range(resume..to) {
-                self.count(&mut row, &mut count, piece, window, edges, scratch);
+                self.count(&mut row, &mut count, piece, window, edges, waits.as_deref_mut());
             }
         }
         if let Some(piece) = open {
-            self.count(&mut row, &mut count, &piece, window, edges, scratch);
+            self.count(&mut row, &mut count, &piece, window, edges, waits.as_deref_mut());
         }
         row.cpu = count.last_cpu.or_else(|| self.folder.last_cpu(utid));
         row.times.unknown = window.len().saturating_sub(row.times.known());
@@ -165,7 +183,10 @@ impl Model {
             row.bar = bar;
         }
         // Sampling has the sums of waits, but not where one ends and the next begins.
-        row.latency = if row.sampled { Default::default() } else { scratch.stats() };
+        row.latency = match waits {
+            Some(waits) if !row.sampled => waits.stats(),
+            _ => LatencyStats::default(),
+        };
         row
     }
 
@@ -176,7 +197,7 @@ impl Model {
         piece: &Piece,
         window: Window,
         edges: &Edges,
-        scratch: &mut Latencies,
+        waits: Option<&mut Latencies>,
     ) {
         let (end, state) = (self.end_of(row.utid, piece), piece.now());
         count.any = true;
@@ -195,8 +216,8 @@ impl Model {
                 count.last_cpu = piece.cpu();
             }
             Kind::Runnable | Kind::Preempted => {
-                if ended && piece.end_known() {
-                    scratch.push(piece.start, piece.end - piece.start);
+                if let Some(waits) = waits.filter(|_| ended && piece.end_known()) {
+                    waits.push(piece.start, piece.end - piece.start);
                 }
                 row.last_waker = piece.waker().or(row.last_waker);
             }
@@ -218,14 +239,16 @@ impl Model {
         count: &mut Count,
         list: &ThreadList,
         middle: &Middle,
-        scratch: &mut Latencies,
+        waits: Option<&mut Latencies>,
     ) {
         count.any = true;
         row.times.merge(&middle.sums.times);
         row.voluntary += middle.sums.voluntary;
         row.involuntary += middle.sums.involuntary;
         row.migrations += middle.sums.migrations;
-        scratch.extend(list.waits(middle), middle.worst_wait);
+        if let Some(waits) = waits {
+            waits.extend(list.waits(middle), middle.worst_wait);
+        }
         if let Some((ns, at)) = middle.worst_block {
             row.blocked_max = row.blocked_max.max(ns);
             if ns > count.longest_blocked {

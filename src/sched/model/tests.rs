@@ -517,6 +517,9 @@ proptest! {
             }
         }
         // Without a bar the sums of whole blocks are used: the same numbers.
+        let without: Vec<_> = rows.iter().map(|r| (r.utid, r.times, r.cpu, Default::default())).collect();
+        let times = model.thread_times(window).into_iter();
+        prop_assert_eq!(times.map(|r| (r.utid, r.times, r.cpu, r.latency)).collect::<Vec<_>>(), without);
         for (summed, counted) in model.thread_rows(window, 0).into_iter().zip(&rows) {
             // The sums remember on which CPU a thread ran before what was pruned.
             let migrations = if prune { counted.migrations } else { summed.migrations };
