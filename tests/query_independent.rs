@@ -89,6 +89,12 @@ impl Independent {
         let irq = e.flags & 0x18 != 0;
         match self.open.get(&w.tid).map(|o| o.state.as_str()) {
             Some("Running") => drop(self.pending.insert(w.tid, (e.ts, waker, irq))),
+            // `sched_waking` is written for sleeping threads only: one that waits since it was woken ran unseen meanwhile.
+            Some("R") if self.open[&w.tid].woken.is_some() => {
+                let ts = self.open[&w.tid].ts;
+                self.close(w.tid, Some(ts));
+                self.open.insert(w.tid, Open { ts: e.ts, state: "R".into(), cpu: None, woken: Some((waker, irq)) });
+            }
             Some(state) if state.starts_with('R') => {}
             _ => {
                 self.close(w.tid, Some(e.ts));

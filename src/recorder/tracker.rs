@@ -158,6 +158,12 @@ impl Tracker {
                 }
                 self.ready(place, ts);
             }
+            // It ran and slept unseen (as in `sched::fold`): it waits anew.
+            Now::Ready if ts >= before.since => {
+                *thread = Thread { since: ts, place, now: Now::Ready, ..Thread::default() };
+                self.uncount(before);
+                self.ready(place, ts);
+            }
             // On its way to sleep, or changing its mind: what it does next tells.
             Now::Running if ts >= before.since => thread.woken = true,
             // The run that this wake-up led to was seen first.

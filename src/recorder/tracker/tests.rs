@@ -88,6 +88,16 @@ fn what_ran_without_a_wake_up_is_not_counted_twice() {
 }
 
 #[test]
+fn a_second_wake_up_begins_the_wait_anew() {
+    let mut t = Tracker::new(&[0], 0);
+    t.waking(10, 7, 0);
+    t.waking(1010, 7, 0);
+    t.switch(0, 1015, &switch((0, TaskState::RUNNABLE), (7, 120), b"a"));
+    let (summary, worst) = t.take_summary(2000);
+    assert_eq!((worst.unwrap().dur, summary.lanes[0].cells[0].ready), (5, 1));
+}
+
+#[test]
 fn case_30_woken_while_it_leaves_it_was_ready_since_it_left() {
     let mut t = Tracker::new(&[0], 0);
     t.switch(0, 50, &switch((0, TaskState::RUNNABLE), (7, 120), b""));

@@ -219,7 +219,15 @@ impl Folder {
                 self.become_ready(event.ts, utid, pending, Some(wake.target_cpu), sink);
             }
             Some(ThreadNow::Running) => live.pending = Some(pending),
-            Some(ThreadNow::Runnable | ThreadNow::Preempted) => {}
+            Some(ThreadNow::Runnable) => {
+                // try_to_wake_up writes its event for a thread that sleeps only: this one ran and went to sleep unseen.
+                self.stats.mismatched += 1;
+                let start = live.open.map_or(event.ts, |i| i.start);
+                self.dequeue(event.ts, utid, sink);
+                self.close(utid, start, false, sink);
+                self.become_ready(event.ts, utid, pending, Some(wake.target_cpu), sink);
+            }
+            Some(ThreadNow::Preempted) => {}
         }
     }
 

@@ -8,8 +8,10 @@
 //!   involuntary), else *blocked* in the state it left in. Who comes ends whatever it was and is *running*.
 //! * **First switch of a CPU**: a record that does not say who left (compact, first in a file) only tells who
 //!   runs; no slice is made of it, as in Perfetto. Wake-ups before it whose waker is not recorded are dropped too.
-//! * **Wake-up** of a blocked (or never seen) thread ends that and makes it *runnable*. Of a runnable or pushed-off
-//!   thread: no effect (Perfetto splits an R+ stretch there; it waits for the CPU all the same).
+//! * **Wake-up** of a blocked (or never seen) thread ends that and makes it *runnable*. Of a pushed-off thread: no effect
+//!   (Perfetto splits an R+ stretch there; it waits for the CPU all the same). Of a runnable one: it ran and slept, but its
+//!   switches were not traced, since the kernel's `try_to_wake_up` writes `sched_waking` for sleeping threads only. How long
+//!   it waited is unknown; it waits anew. (Perfetto lets the first wait run on.)
 //! * **Wake-up of a thread that still runs** (it is about to sleep, or changes its mind): remembered. If it then
 //!   leaves in R without the preempt bit within [`WAKE_RACE_NS`], it was woken, not pushed off (kernels before
 //!   5.18). If it leaves in a sleeping state and runs again without any other wake-up, that wake-up was the one:

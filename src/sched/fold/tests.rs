@@ -379,6 +379,21 @@ fn a_wake_up_by_another_than_who_came_tells_of_a_switch_that_was_not_traced() {
 }
 
 #[test]
+fn a_second_wake_up_tells_that_the_thread_ran_untraced() {
+    // Woken by its timer each second; neither its coming nor its going is traced.
+    let (rows, folder) = fold(&[
+        switch(5, 0, 9, S, 0),
+        woken_by_interrupt(10, 0, 7, 0),
+        woken_by_interrupt(1010, 0, 7, 0),
+        switch(1015, 0, 0, R, 7),
+    ]);
+    assert_eq!(folder.stats().mismatched, 1);
+    assert_eq!(rows.states(7), [(10, Some(10), Runnable), (1010, Some(1015), Runnable), (1015, None, Running)]);
+    assert_eq!(rows.of(7).iter().map(|i| i.end_known).collect::<Vec<_>>(), [false, true, true]);
+    assert_eq!(rows.queue, [(10, 0, 1), (1010, 0, 0), (1010, 0, 1), (1015, 0, 0)]);
+}
+
+#[test]
 fn one_thread_on_two_cpus_is_cut_where_the_later_begins() {
     // CPU 1's clock is 2 ns ahead: the switch-in there comes before the switch-out here.
     let (rows, _) = fold(&[
