@@ -51,6 +51,9 @@ impl Default for Limits {
 /// Losses, gaps, stacks and markers kept; the oldest go first.
 const MAX_NOTES: usize = 1 << 20;
 
+/// How long a CPU may be idle beside a thread that is ready for it before the wait is doubted, ns: two ticks at 100 Hz.
+const LEFT_IDLE: u64 = 20_000_000;
+
 /// See the module.
 #[derive(Debug)]
 pub struct Model {
@@ -237,10 +240,24 @@ impl Model {
         self.threads().get(utid).and_then(|t| t.end).unwrap_or(self.edge()).max(piece.start)
     }
 
+    /// What a thread has been doing up to now; `None` when that is not known.
+    ///
+    /// Where the kernel is known to leave switches out, a thread that is said to wait for a CPU may long have run and
+    /// slept: when that CPU idled for [`LEFT_IDLE`] meanwhile, nothing is said. (With whole traces it stands: a cgroup that
+    /// has used up its CPU quota waits beside an idle CPU.)
+    fn open_piece(&self, utid: Utid) -> Option<Piece> {
+        let open = Piece::of(&self.folder.open(utid)?);
+        let doubtful = open.is_ready() && self.folder.stats().mismatched > 0 && {
+            let meanwhile = Window { from: open.start, to: self.edge().max(open.start) };
+            open.cpu().is_some_and(|cpu| self.idle_ns(cpu, meanwhile) >= LEFT_IDLE)
+        };
+        (!doubtful).then_some(open)
+    }
+
     /// The intervals of a thread that overlap the window, the open one included, in time order.
     fn pieces(&self, utid: Utid, window: Window) -> impl Iterator<Item = Piece> + '_ {
         let closed = self.kept.threads.get(utid as usize).map(|t| t.within(window));
-        let open = self.folder.open(utid).filter(|i| i.start < window.to).map(|i| Piece::of(&i));
+        let open = self.open_piece(utid).filter(|p| p.start < window.to);
         closed.into_iter().flatten().copied().chain(open)
     }
 
@@ -272,7 +289,7 @@ impl Model {
     fn piece_at(&self, utid: Utid, ts: u64) -> Option<Piece> {
         let list = self.kept.threads.get(utid as usize)?;
         let closed = list.pieces.get(list.index_at(ts)).filter(|p| p.start <= ts).copied();
-        closed.or_else(|| self.folder.open(utid).filter(|i| i.start <= ts).map(|i| Piece::of(&i)))
+        closed.or_else(|| self.open_piece(utid).filter(|p| p.start <= ts))
     }
 
     /// What a thread was doing at an instant.

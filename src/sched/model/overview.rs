@@ -154,7 +154,7 @@ impl Model {
         if let Some(waits) = waits.as_deref_mut() {
             waits.clear();
         }
-        let open = self.folder.open(utid).filter(|i| i.start < window.to).map(|i| Piece::of(&i));
+        let open = self.open_piece(utid).filter(|p| p.start < window.to);
         if let Some(list) = self.kept.threads.get(utid as usize) {
             let (from, to) = list.range(window);
             // A bar needs every piece; without one, whole blocks are read from their sums.

@@ -71,7 +71,7 @@ impl Model {
             let hit = |p: &Piece| Hit { utid: Some(utid), at: Window { from: p.start, to: self.end_of(utid, p) } };
             let fit = |p: &&Piece| fits(p, self.end_of(utid, p));
             let list = &self.kept.threads[utid as usize].pieces;
-            let open = self.folder.open(utid).map(|i| Piece::of(&i)).filter(|p| fits(p, self.end_of(utid, p)));
+            let open = self.open_piece(utid).filter(|p| fits(p, self.end_of(utid, p)));
             let found = if forward {
                 let at = list.partition_point(|p| p.start <= from);
                 let near = list.range(at..).take_while(|p| limit.is_none_or(|l| p.start < l));

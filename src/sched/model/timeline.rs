@@ -80,7 +80,7 @@ impl Model {
     fn thread_track(&self, utid: Utid, window: Window, column: u64) -> Vec<Span> {
         let Some(kept) = self.kept.threads.get(utid as usize) else { return Vec::new() };
         let list = &kept.pieces;
-        let open = self.folder.open(utid).map(|i| Piece::of(&i));
+        let open = self.open_piece(utid);
         let get = |i: usize| list.get(i).copied().or(open.filter(|_| i == list.len()));
         let mut bundles = Bundles::new(window, column);
         let mut at = list.partition_point(|p| p.end <= window.from);

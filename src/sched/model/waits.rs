@@ -101,7 +101,7 @@ impl Model {
         let list = &self.kept.threads.get(utid as usize)?.pieces;
         let at = list.partition_point(|p| p.row <= piece.row && p.start <= piece.end);
         let next = list.get(at).copied();
-        next.or_else(|| self.folder.open(utid).map(|i| Piece::of(&i))).filter(|n| n.start == piece.end)
+        next.or_else(|| self.open_piece(utid)).filter(|n| n.start == piece.end)
     }
 
     /// Who ran on a CPU in a window, in time order, with ns each; neighbours of one thread are one stretch.
@@ -122,7 +122,7 @@ impl Model {
 
     fn step_piece(&self, utid: Utid, ts: u64, step: i32) -> Option<Piece> {
         let list = &self.kept.threads.get(utid as usize)?.pieces;
-        let open = self.folder.open(utid).map(|i| Piece::of(&i));
+        let open = self.open_piece(utid);
         let at = list.partition_point(|p| p.end <= ts) as i64 + i64::from(step);
         let at = usize::try_from(at).ok()?;
         if at < list.len() { list.get(at).copied() } else { open.filter(|_| at == list.len()) }

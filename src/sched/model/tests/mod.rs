@@ -1,6 +1,9 @@
 //! Answers of the model on one small story, with values worked out by hand. Times are written in ms.
 #![allow(clippy::unwrap_used)]
 
+mod properties;
+mod unknown;
+
 use super::super::event::{CpuFact, EventKind, Item, Loss, ProcessFact, ThreadFact, ThreadNow};
 use super::super::findings::Thresholds;
 use super::super::fold::{Consumer, Folding, Utid};
@@ -146,49 +149,6 @@ fn a_lane_says_how_busy_and_with_whom() {
 }
 
 #[test]
-fn case_96_windows_beyond_the_data_are_unknown_never_negative() {
-    let mut model = told(&story());
-    for _ in 0..2 {
-        let row = model.thread_rows(ms(900, 2000), 4).into_iter().find(|r| r.tid == 7).unwrap();
-        assert_eq!((row.times.running, row.times.runnable), (50 * MS, 50 * MS));
-        assert_eq!((row.times.unknown, row.times.total()), (1000 * MS, 1100 * MS));
-        let cpu = &model.lanes(ms(900, 2000), 11)[0];
-        assert_eq!((cpu.busy, cpu.cells[0].busy, cpu.cells[5].busy), (Some(0.5), Some(0.5), None));
-        // The same once the data has ended.
-        model.finish();
-    }
-    assert_eq!(model.bounds().unwrap().to, 1000 * MS);
-}
-
-#[test]
-fn case_27_what_runs_at_the_end_is_open_and_no_switch() {
-    let mut model = told(&story());
-    model.finish();
-    let span = model.span_at(TrackId::Thread(utid(&model, 7)), 960 * MS, 0).unwrap().span;
-    assert_eq!((span.start, span.end, span.end_state), (950 * MS, None, None));
-    let row = model.thread_rows(ms(0, 1000), 0).into_iter().find(|r| r.tid == 7).unwrap();
-    assert_eq!(row.involuntary, 1);
-}
-
-#[test]
-fn loss_is_unknown_time_and_says_so() {
-    let mut items = story();
-    items.insert(12, Item::Loss(Loss { cpu: 0, from: 400 * MS, to: 500 * MS, count: Some(9) }));
-    let model = told(&items);
-    let view = model.overview(ms(0, 1000), 10, 10, &Thresholds::default());
-    let cell = view.cpus[0].cells[4];
-    assert_eq!((cell.busy, cell.loss), (None, true));
-    assert_eq!(view.cpus[0].lost, Some(Some(9)));
-    assert!(!view.cpus[0].cells[2].loss && !view.cpus[1].cells[4].loss);
-    let row = view.threads.iter().find(|r| r.tid == 7).unwrap();
-    assert_eq!(row.times.preempted, 100 * MS, "known to wait up to the loss only");
-    assert_eq!(row.latency.count, 2, "a wait cut by a loss has no length");
-    let lost = view.findings.iter().find(|f| matches!(f.kind, FindingKind::Lost { .. })).unwrap();
-    assert_eq!(lost.kind, FindingKind::Lost { cpu: 0, count: Some(9), ns: 100 * MS });
-    assert_eq!(lost.at, ms(400, 500));
-}
-
-#[test]
 fn findings_carry_their_numbers() {
     let model = told(&story());
     let (seven, eight) = (utid(&model, 7), utid(&model, 8));
@@ -205,32 +165,6 @@ fn findings_carry_their_numbers() {
     assert_eq!((&found[2].kind, found[2].at, found[2].severity), (&idle, ms(300, 600), Severity::Note));
     assert_eq!(found[3].kind, FindingKind::PushedOff { utid: seven, per_s: 1.0, by: Some((eight, 1.0)) });
     assert_eq!(model.overview(ms(0, 0), 1, 1, &thresholds).findings, [], "no time, no findings");
-}
-
-#[test]
-fn sampled_data_has_shares_and_no_waits() {
-    let on = |ts, cpu, tid| Item::CpuState { ts: ts * MS, cpu, tid, prio: 120, since: ts * MS };
-    let ready = |ts| Item::ThreadState { ts: ts * MS, tid: 8, state: ThreadNow::Runnable, since: None, cpu: Some(0) };
-    let mut items = vec![Item::Sampled { hz: 20 }, on(0, 0, 7), on(0, 1, 0), ready(0)];
-    for ts in (0..1000).step_by(100) {
-        items.extend([ready(ts), on(ts + 50, 0, 8), on(ts + 100, 0, 7), ready(ts + 100)]);
-    }
-    items.push(Item::CompleteThrough { ts: 1000 * MS });
-    let model = told(&items);
-    let eight = utid(&model, 8);
-    let view = model.overview(ms(0, 1000), 10, 10, &Thresholds::default());
-    let row = view.threads.iter().find(|r| r.tid == 8).unwrap();
-    assert_eq!((row.times.running, row.times.runnable), (500 * MS, 500 * MS));
-    assert_eq!((row.latency.count, row.ran_instead, row.last_waker, row.sampled), (0, None, None, true));
-    let kinds: Vec<_> = view.findings.iter().map(|f| (&f.kind, f.at)).collect();
-    let starving = FindingKind::Starving { utid: eight, share: 0.5, latency: Default::default(), instead: None };
-    assert_eq!(
-        kinds,
-        [(&starving, ms(0, 1000))],
-        "nobody is blamed, no worst wait, and CPU 1 was not seen to be idle just then"
-    );
-    let detail = model.thread(eight, ms(0, 1000), 10).unwrap();
-    assert!(detail.worst.is_empty() && detail.ran_instead.is_empty() && detail.histogram.iter().all(|h| *h == (0, 0)));
 }
 
 #[test]
@@ -392,70 +326,6 @@ fn search_finds_the_nearest_both_ways() {
 }
 
 #[test]
-fn pruning_forgets_what_ended_and_keeps_what_reaches_over() {
-    let mut model = told(&story());
-    let before = model.len();
-    model.prune_before(650 * MS);
-    assert!(model.len() < before);
-    let seven = utid(&model, 7);
-    assert_eq!(model.state_at(seven, 620 * MS), ThreadNow::Running);
-    assert_eq!(model.state_at(seven, 400 * MS), ThreadNow::Unknown);
-    assert_eq!(model.bounds(), Some(ms(650, 1000)));
-    assert!((model.lanes(ms(650, 750), 1)[0].busy.unwrap() - 0.5).abs() < 1e-9);
-}
-
-#[test]
-fn limits_bound_what_is_kept() {
-    let mut model = Model::new(Limits { intervals: 1000, time: 50 * MS });
-    model.item(&switch(1, 0, 0, R, 7));
-    for i in 1..200_000u64 {
-        let on = if i % 2 == 0 { (8, 7) } else { (7, 8) };
-        model.item(&switch(i * 1000, 0, on.0, RP, on.1));
-    }
-    assert!(model.len() <= 1000, "{}", model.len());
-    assert!(model.bounds().unwrap().len() <= 60 * MS);
-}
-
-#[test]
-fn case_28_a_pinned_cpu_without_a_switch_is_busy_not_empty() {
-    let model = told(&[
-        Item::CpuState { ts: 60_000 * MS, cpu: 3, tid: 7, prio: 120, since: 10 * MS },
-        Item::CompleteThrough { ts: 120_000 * MS },
-    ]);
-    let lanes = model.lanes(ms(60_000, 120_000), 60);
-    let lane = lanes.iter().find(|l| l.cpu == 3).unwrap();
-    assert_eq!(lane.busy, Some(1.0));
-    assert!(lane.cells.iter().all(|c| c.busy == Some(1.0)));
-    assert_eq!(lane.running, Some((utid(&model, 7), 10 * MS)));
-    let row = &model.thread_rows(ms(60_000, 120_000), 0)[0];
-    assert_eq!(row.times.running, 60_000 * MS);
-}
-
-#[test]
-fn case_59_a_suspend_is_a_gap_not_idleness() {
-    let mut items = story();
-    items.push(Item::Gap { from: 1_000 * MS, to: 601_000 * MS });
-    items.push(switch(601_500 * MS, 0, 7, S, 0));
-    items.push(Item::CompleteThrough { ts: 602_000 * MS });
-    let model = told(&items);
-    let lane = &model.lanes(ms(900, 602_000), 1)[0];
-    // Known: 50 ms idle and 50 ms of 7 before, 500 ms idle after.
-    assert!((lane.busy.unwrap() - 50.0 / 600.0).abs() < 1e-9, "{:?}", lane.busy);
-    assert_eq!(model.lanes(ms(2_000, 600_000), 1)[0].busy, None);
-    assert_eq!(model.gaps(ms(0, 602_000)), [ms(1_000, 601_000)]);
-    let row = model.thread_rows(ms(0, 602_000), 0).into_iter().find(|r| r.tid == 7).unwrap();
-    assert_eq!((row.times.running, row.times.sleeping), (350 * MS, 500 * MS), "nothing is said of the gap");
-}
-
-#[test]
-fn case_26_numbers_are_valid_from_where_all_cpus_are_covered() {
-    let model = told(&[switch(10 * MS, 0, 0, R, 7), switch(50_000 * MS, 1, 0, R, 8)]);
-    let view = model.overview(ms(0, 60_000), 6, 0, &Thresholds::default());
-    assert_eq!(view.valid_from, 50_000 * MS);
-    assert_eq!(view.cpus[1].cells[2].busy, None, "not idle: not recorded");
-}
-
-#[test]
 fn seconds_for_the_footer() {
     let mut folding = Folding::new(Seconds::new());
     let mut items = story();
@@ -478,118 +348,4 @@ fn seconds_for_the_footer() {
     let more = folding.sink.take_before(3_000 * MS, &folding.folder);
     let cpu0 = more.iter().find(|s| s.cpu == 0).unwrap();
     assert_eq!((cpu0.busy_ns, cpu0.known_ns), (500 * MS, 1000 * MS));
-}
-
-proptest! {
-    /// Whatever happened: a row's times are the window's length, its bar is the row, the lanes' busy time is the
-    /// threads' running time.
-    #[test]
-    fn times_add_up(
-        steps in prop::collection::vec((0..2u32, 0..6i32, 0..5usize, 1..40u64, any::<bool>()), 1..150),
-        from in 0..1500u64, len in 1..1500u64, cells in 1..40usize, prune: bool,
-    ) {
-        let states = [R, RP, S, D, S];
-        let mut running = [0i32; 2];
-        let mut items = vec![];
-        let mut ts = 10;
-        for (cpu, tid, state, step, wake) in steps {
-            ts += step;
-            if wake {
-                items.push(waking(ts, cpu, tid, cpu));
-            } else if !running.contains(&tid) || tid == 0 {
-                items.push(switch(ts, cpu, running[cpu as usize], states[state], tid));
-                running[cpu as usize] = tid;
-            }
-        }
-        items.push(Item::CompleteThrough { ts: ts + 7 });
-        let mut model = told(&items);
-        if prune {
-            model.prune_before(from / 2);
-        }
-        let window = Window { from, to: from + len };
-        let rows = model.thread_rows(window, cells);
-        for row in &rows {
-            prop_assert_eq!(row.times.total(), window.len());
-            if !row.bar.is_empty() {
-                let mut sum = super::super::summary::StateTimes::default();
-                row.bar.iter().for_each(|b| sum.merge(b));
-                prop_assert_eq!(sum, row.times);
-            }
-        }
-        // Without a bar the sums of whole blocks are used: the same numbers.
-        let without: Vec<_> = rows.iter().map(|r| (r.utid, r.times, r.cpu, Default::default())).collect();
-        let times = model.thread_times(window).into_iter();
-        prop_assert_eq!(times.map(|r| (r.utid, r.times, r.cpu, r.latency)).collect::<Vec<_>>(), without);
-        for (summed, counted) in model.thread_rows(window, 0).into_iter().zip(&rows) {
-            // The sums remember on which CPU a thread ran before what was pruned.
-            let migrations = if prune { counted.migrations } else { summed.migrations };
-            let bar = counted.bar.clone();
-            prop_assert_eq!(super::super::summary::ThreadRow { bar, migrations, ..summed }, counted.clone());
-        }
-        let ran: u64 = rows.iter().map(|r| r.times.running).sum();
-        let busy: u64 = model.cpus().iter().map(|&c| model.busy_known(c, window).0).sum();
-        prop_assert_eq!(ran, busy);
-        // Cells tile the window.
-        let cells: u64 = (0..cells).map(|i| model.busy_known(0, window.cell(i, cells)).0).sum();
-        prop_assert_eq!(cells, model.busy_known(0, window).0);
-        // Tracks are in order and do not overlap.
-        for track in model.timeline(window, 7, &[TrackId::Cpu(0), TrackId::Thread(1)], &NameTable::new()) {
-            let ordered = track.windows(2).all(|w| w[0].end.is_some_and(|e| e <= w[1].start));
-            prop_assert!(ordered, "{:?}", track);
-        }
-    }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
-
-    /// Numbers no kernel ever wrote: nothing panics, and what is kept follows the number of items, not their claims.
-    #[test]
-    fn hostile_numbers(items in prop::collection::vec((any_number(), any_cpu(), -3..5i32, 0..6u8, any_number()), 1..40)) {
-        let mut model = Model::new(Limits::default());
-        let mut seconds = Folding::new(Seconds::new());
-        let mut order = super::super::order::TimeOrder::new(32);
-        let mut names = NameTable::new();
-        let text = names.intern(b"B|1|x");
-        let mut take = |i: &Item| {
-            model.item(i);
-            seconds.item(i);
-        };
-        for (ts, cpu, tid, what, other) in items {
-            let item = match what {
-                0 => switch(ts, cpu, tid, RP, 3 - tid),
-                1 => waking(ts, cpu, tid, other as u32),
-                2 => Item::Loss(Loss { cpu, from: ts, to: other, count: Some(other) }),
-                3 => Item::Gap { from: ts, to: other },
-                4 => Item::CpuState { ts, cpu, tid, prio: tid, since: other },
-                _ => event(ts, cpu, EventKind::Print { text }),
-            };
-            order.push(item, &mut take);
-        }
-        order.flush(&mut take);
-        let window = Window { from: 0, to: u64::MAX };
-        let view = model.overview(window, 7, 3, &Thresholds { starving: 0.0, idle_while_ready: 0, ..Thresholds::default() });
-        prop_assert!(view.threads.len() < 100);
-        for cpu in model.cpus().into_iter().take(4) {
-            model.cpu(cpu, window, 5);
-            model.timeline(window, 80, &[TrackId::Cpu(cpu)], &names);
-        }
-        for utid in 0..4 {
-            model.thread(utid, window, 5);
-            model.chain(utid, 10);
-            model.waited_on(utid, window);
-            model.timeline(window, 80, &[TrackId::Thread(utid), TrackId::Marks(utid)], &names);
-        }
-        seconds.sink.take_before(u64::MAX, &seconds.folder);
-        model.prune_before(u64::MAX / 3);
-        model.finish();
-    }
-}
-
-fn any_number() -> impl Strategy<Value = u64> {
-    prop_oneof![0..1000u64, any::<u64>(), Just(u64::MAX), Just(1u64 << 60), (0..62u32).prop_map(|s| 1u64 << s)]
-}
-
-fn any_cpu() -> impl Strategy<Value = u32> {
-    prop_oneof![8 => 0..3u32, 1 => Just(8191u32), 1 => any::<u32>()]
 }
