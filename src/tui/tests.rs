@@ -47,10 +47,6 @@ fn every_screen_as_drawn() {
     for (place, _) in PLACES {
         for (w, h) in [(80, 24), (120, 40), (200, 60)] {
             for theme in ["dark", "mono"] {
-                let big = (w, h) != (80, 24);
-                if big && matches!(place, "palette" | "prompt" | "filter" | "events") {
-                    continue;
-                }
                 let state = at(place, w, h, theme);
                 let buffer = demo::drawn(&state);
                 let mut out = text(&buffer);
