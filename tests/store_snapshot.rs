@@ -35,6 +35,8 @@ fn request(from: u64, to: u64, label: &str) -> Request {
 /// Takes a snapshot from disk with the first source's head.
 fn take(store: &Store, request: Request) -> Result<Taken, StoreError> {
     let plan = plan(&Catalog::open(store)?, None, request)?;
+    let clocks = plan.clocks().expect("each segment knows its clocks");
+    assert!(clocks.boot <= plan.window().from, "a fresh head's clocks are older than all that is copied");
     let head = plan.first_head()?;
     plan.write(store, &head, 3)
 }

@@ -174,7 +174,7 @@ impl Recorder {
         let empty = Vec::new();
         let moment = Moment {
             start: plan.window().from,
-            clocks: clock::snapshot(),
+            clocks: plan.clocks().unwrap_or_else(clock::snapshot),
             stats: &[],
             own: self.own.get().unwrap_or(&empty),
             sampled_hz: self.live.lock().sampled_hz,

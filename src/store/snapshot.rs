@@ -15,6 +15,7 @@ use super::merge;
 use super::name::SegmentName;
 use super::scan;
 use super::writer::{Finished, SegmentWriter};
+use crate::sched::event::ClockSnapshot;
 use crate::sched::summary::Window;
 use std::fs::File;
 use std::ops::Range;
@@ -185,6 +186,12 @@ impl Plan {
             real: self.window,
             holes: self.holes.clone(),
         }
+    }
+
+    /// Clocks for a fresh head, taken when the first source began; `None` where it does not know them. Not those of now:
+    /// the copied frames hold older ones, and Perfetto's tools discard clocks that go back.
+    pub fn clocks(&self) -> Option<ClockSnapshot> {
+        self.sources.first().map(|s| s.footer.totals.clock).filter(|c| c.boot != 0)
     }
 
     /// Packets of the first source's own head: what was known when that segment began. The base of a fresh head for

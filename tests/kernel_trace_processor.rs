@@ -1,0 +1,468 @@
+//! Recordings of the real kernel in Perfetto's own trace processor: it reads them without a word of complaint, and
+//! `dashcam query` gives the rows that it gives. Needs root and tracefs.
+
+#![allow(clippy::unwrap_used)]
+
+mod trace_processor_support;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use trace_processor_support::{ask, load_and_ask, plain};
+
+/// What is recorded once, for all tests here.
+struct Recording {
+    dir: PathBuf,
+    /// In order.
+    segments: Vec<PathBuf>,
+    snapshot: PathBuf,
+    /// A window exported for Perfetto.
+    export: PathBuf,
+}
+
+impl Recording {
+    /// All segments, as `cat | zstd -dc` gives them.
+    fn together(&self, name: &str) -> PathBuf {
+        plain(&self.segments, &self.dir.join(name))
+    }
+}
+
+fn recording() -> &'static Recording {
+    static MADE: OnceLock<Recording> = OnceLock::new();
+    MADE.get_or_init(record)
+}
+
+/// The recorder, that ends with the test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.0.try_wait().is_ok_and(|s| s.is_none()) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+}
+
+fn record() -> Recording {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("trace-processor");
+    let _ = fs::remove_dir_all(&dir);
+    let store = dir.join("store");
+    fs::create_dir_all(&store).unwrap();
+    // Unless an hour ends meanwhile there are two segments: one on each side of the request to rotate.
+    let config = dir.join("config.toml");
+    fs::write(&config, "[store]\nsegment = \"1 h\"\n").unwrap();
+    let instance = format!("dashcam-test-{}-judge", std::process::id());
+    let dashcam = |args: &[&str]| {
+        let mut c = Command::new(env!("CARGO_BIN_EXE_dashcam"));
+        c.env_remove("DASHCAM_CONFIG").env_remove("DASHCAM_DIR").env_remove("DASHCAM_LOG");
+        c.arg("--config").arg(&config).arg("--dir").arg(&store).args(["--instance", &instance]).args(args);
+        c
+    };
+    let ok = |args: &[&str]| {
+        let out = dashcam(args).output().unwrap();
+        assert!(out.status.success(), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
+        String::from_utf8(out.stdout).unwrap()
+    };
+    let mut recorder = Running(dashcam(&["record"]).stdout(Stdio::null()).spawn().unwrap());
+    let end = Instant::now() + Duration::from_secs(60);
+    while !store.join("dashcam.pid").exists() {
+        assert!(recorder.0.try_wait().unwrap().is_none() && Instant::now() < end, "the recorder does not get ready");
+        thread::sleep(Duration::from_millis(5));
+    }
+    let marker = Path::new("/sys/kernel/tracing/instances").join(&instance).join("trace_marker");
+    load(&dir, &marker);
+    ok(&["rotate"]);
+    load(&dir, &marker);
+    ok(&["mark", "step 812"]);
+    let snapshot = PathBuf::from(ok(&["snapshot", "--last", "1h"]).trim());
+    ok(&["stop"]);
+    assert!(recorder.0.wait().unwrap().success());
+    let mut segments: Vec<_> = fs::read_dir(store.join("segments")).unwrap().map(|e| e.unwrap().path()).collect();
+    segments.sort();
+    assert!(segments.len() >= 2);
+    let export = dir.join("export.pftrace");
+    ok(&["export", "--format", "perfetto", "-o", export.to_str().unwrap()]);
+    Recording { dir, segments, snapshot, export }
+}
+
+fn named(name: &str, body: impl FnOnce() + Send + 'static) -> thread::JoinHandle<()> {
+    thread::Builder::new().name(name.into()).spawn(body).unwrap()
+}
+
+/// Threads of known names that push each other off a CPU, wait for a disk, and mark what they do.
+fn load(dir: &Path, marker: &Path) {
+    let done = std::sync::Arc::new(AtomicBool::new(false));
+    // CPUs that are never idle: some virtual machines' kernels leave out the switches of their idle threads, and there
+    // would be less to compare.
+    let online = thread::available_parallelism().unwrap().get();
+    let never_idle: Vec<_> = (0..online)
+        .map(|_| {
+            let done = done.clone();
+            named("judge-last", move || {
+                let param = libc::sched_param { sched_priority: 0 };
+                // SAFETY: a valid policy and parameter for the calling thread.
+                assert_eq!(unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &param) }, 0);
+                while !done.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            })
+        })
+        .collect();
+    let mut threads: Vec<_> = (0..2)
+        .map(|_| {
+            // Busy inside the kernel: there a thread that is pushed off is `R+`, and `R` where it was in its own code.
+            named("judge-push", || {
+                let (mut zero, mut memory) = (fs::File::open("/dev/zero").unwrap(), vec![0; 16 << 20]);
+                let mut set = nix::sched::CpuSet::new();
+                set.set(0).unwrap();
+                nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &set).unwrap();
+                let end = Instant::now() + Duration::from_millis(300);
+                while Instant::now() < end {
+                    zero.read_exact(&mut memory).unwrap();
+                }
+            })
+        })
+        .collect();
+    let file = dir.join("direct-io");
+    fs::write(&file, vec![7u8; 1 << 20]).unwrap();
+    fs::File::open(&file).unwrap().sync_all().unwrap();
+    threads.push(named("judge-io", move || direct_reads(&file)));
+    let marker = marker.to_owned();
+    threads.push(named("judge-mark", move || {
+        let write = |text: String| fs::write(&marker, text).unwrap();
+        let pid = std::process::id();
+        for step in 0..5 {
+            write(format!("B|{pid}|step {step}\n"));
+            thread::sleep(Duration::from_millis(20));
+            write(format!("C|{pid}|queue|{step}\n"));
+            write(format!("E|{pid}\n"));
+        }
+    }));
+    threads.into_iter().for_each(|t| t.join().unwrap());
+    // Counters come once a second.
+    thread::sleep(Duration::from_millis(1200));
+    done.store(true, Ordering::Relaxed);
+    never_idle.into_iter().for_each(|t| t.join().unwrap());
+}
+
+/// Blocked in D: reads past the page cache.
+fn direct_reads(path: &Path) {
+    let file = fs::OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(path).unwrap();
+    let layout = std::alloc::Layout::from_size_align(1 << 16, 4096).unwrap();
+    // SAFETY: the layout is not of size zero; the memory is freed with the same layout below.
+    let buffer = unsafe { std::slice::from_raw_parts_mut(std::alloc::alloc_zeroed(layout), layout.size()) };
+    for i in 0..64 {
+        file.read_at(buffer, (i % 16) << 16).unwrap();
+    }
+    // SAFETY: allocated above with this layout.
+    unsafe { std::alloc::dealloc(buffer.as_mut_ptr(), layout) };
+}
+
+fn int(value: &Value) -> i64 {
+    value.as_i64().unwrap_or_else(|| panic!("{value} is no whole number"))
+}
+
+fn text(value: &Value) -> Option<&str> {
+    value.as_str()
+}
+
+/// Every file that one can get out of a recording, in plain packets.
+fn each_file(name: &str) -> Vec<(&'static str, PathBuf)> {
+    let made = recording();
+    let to = |what: &str| made.dir.join(format!("{name}-{what}.pftrace"));
+    vec![
+        ("first segment", plain(&made.segments[..1], &to("first"))),
+        ("all segments", plain(&made.segments, &to("all"))),
+        ("snapshot", plain(std::slice::from_ref(&made.snapshot), &to("snapshot"))),
+        ("export", made.export.clone()),
+    ]
+}
+
+#[test]
+fn case_08_the_kernel_release_is_known_and_preempted_reads_r_plus() {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let pushed_off = "SELECT end_state FROM sched JOIN thread USING (utid) WHERE name = 'judge-push' \
+                      AND end_state = 'R+' LIMIT 1";
+    // Without the release it takes the newer letters for older ones: `x`, `K`, `W`, `N`, or numbers.
+    let strange = "SELECT DISTINCT end_state FROM sched WHERE end_state NOT IN \
+                   ('R', 'R+', 'S', 'D', 'I', 'T', 't', 'X', 'Z', 'P')";
+    for (what, file) in each_file("case-08") {
+        let told = "SELECT str_value FROM metadata WHERE name = 'system_release'";
+        let answers = ask(&file, &[told, pushed_off, strange]);
+        assert_eq!(answers[0], [[Value::from(release.trim_end())]], "{what}");
+        assert_eq!(answers[1], [[Value::from("R+")]], "{what}");
+        assert_eq!(answers[2], [] as [[Value; 1]; 0], "{what}");
+    }
+}
+
+/// A switch that the kernel itself left out (`dashcam status` counts them, too): no more of them than rows without end.
+const SWITCH_LEFT_OUT: &str = "mismatched_sched_switch_tids";
+/// Plain text in `trace_marker`, which is none of atrace's forms.
+const PLAIN_MARK: &str = "systrace_parse_failure";
+
+#[test]
+fn it_finds_nothing_to_complain_of() {
+    let complaints = "SELECT name, value FROM stats WHERE severity IN ('error', 'data_loss') AND value > 0";
+    for (what, file) in each_file("stats") {
+        let answers = ask(&file, &[complaints, SCHED]);
+        let (left_out, _) = dark(&scheds(&answers[1]));
+        for row in &answers[0] {
+            let (name, count) = (text(&row[0]).unwrap(), int(&row[1]));
+            let fine = match name {
+                SWITCH_LEFT_OUT => count == left_out.len() as i64,
+                PLAIN_MARK => count == 1,
+                _ => false,
+            };
+            assert!(fine, "{what}: {name} = {count}; {} rows without end", left_out.len());
+        }
+    }
+}
+
+#[test]
+fn every_table_has_its_rows() {
+    for (what, file) in each_file("tables") {
+        let pushing = "SELECT COUNT(DISTINCT utid), COUNT(*) FROM sched JOIN thread USING (utid) \
+                        WHERE thread.name = 'judge-push'";
+        let people = "SELECT DISTINCT t.name, p.pid, p.name FROM thread t JOIN process p USING (upid) \
+                      WHERE t.name GLOB 'judge-*' ORDER BY 1";
+        let blocked = "SELECT s.io_wait, COUNT(*), COUNT(s.blocked_function) FROM thread_state s \
+                       JOIN thread USING (utid) WHERE name = 'judge-io' AND state = 'D' GROUP BY 1";
+        let slices = "SELECT s.name, COUNT(*), MIN(s.dur) FROM slice s JOIN thread_track k ON k.id = s.track_id \
+                      JOIN thread t USING (utid) WHERE t.name = 'judge-mark' GROUP BY 1 ORDER BY 1";
+        let queue = "SELECT MIN(value), MAX(value) FROM counter c JOIN process_counter_track k ON k.id = c.track_id \
+                     JOIN process USING (upid) WHERE k.name = 'queue' AND pid = ";
+        let queue = format!("{queue}{}", std::process::id());
+        let memory = "SELECT COUNT(*) FROM counter c JOIN counter_track k ON k.id = c.track_id \
+                      WHERE k.name = 'MemFree' AND value > 0";
+        // The clock of the trace is the boot clock, and it is known when that was.
+        let clocks = "SELECT MIN(ts), (SELECT int_value FROM metadata WHERE name = 'trace_time_clock_id'), \
+                      (SELECT COUNT(*) FROM sched WHERE ts < 0) FROM sched";
+        let wall = "SELECT clock_value - ts FROM clock_snapshot WHERE clock_name = 'REALTIME' LIMIT 1";
+        let a = ask(&file, &[pushing, people, blocked, slices, &queue, memory, clocks, wall]);
+        assert!(int(&a[0][0][0]) >= 2 && int(&a[0][0][1]) > 2, "{what}: {:?}", a[0]);
+        let pid = i64::from(std::process::id());
+        let names: Vec<_> = a[1].iter().map(|r| (text(&r[0]).unwrap(), int(&r[1]))).collect();
+        assert_eq!(names, ["judge-io", "judge-last", "judge-mark", "judge-push"].map(|n| (n, pid)), "{what}");
+        assert!(a[1].iter().all(|r| text(&r[2]).unwrap().contains("kernel_trace_pr")), "{what}: {:?}", a[1]);
+        let blocked: BTreeMap<_, _> = a[2].iter().map(|r| (r[0].as_i64(), (int(&r[1]), int(&r[2])))).collect();
+        let (times, functions) = blocked[&Some(1)];
+        assert!(times > 0 && functions == times, "{what}: D for input and output has its function: {blocked:?}");
+        let steps: Vec<_> = a[3].iter().map(|r| text(&r[0]).unwrap()).collect();
+        assert_eq!(steps, ["step 0", "step 1", "step 2", "step 3", "step 4"], "{what}");
+        assert!(a[3].iter().all(|r| int(&r[2]) >= 20_000_000), "{what}: {:?}", a[3]);
+        assert_eq!((a[4][0][0].as_f64(), a[4][0][1].as_f64()), (Some(0.0), Some(4.0)), "{what}");
+        assert!(int(&a[5][0][0]) > 0, "{what}");
+        assert_eq!((int(&a[6][0][1]), int(&a[6][0][2])), (6, 0), "{what}: BUILTIN_CLOCK_BOOTTIME is 6");
+        let boot = dashcam::recorder::clock::snapshot();
+        // The wall clock can be set meanwhile, by little.
+        let since = boot.real as i64 - boot.boot as i64;
+        assert!((int(&a[7][0][0]) - since).abs() < 60_000_000_000, "{what}: {} {since}", a[7][0][0]);
+    }
+}
+
+/// v52 knows no zstd; from v58 on Perfetto opens segments as they are. Either takes what `zstd -dc` gives.
+#[test]
+fn a_compressed_segment_is_refused_in_words_or_read() {
+    let made = recording();
+    let count = "SELECT COUNT(*) FROM sched";
+    let expected = ask(&made.together("compressed.pftrace"), &[count]);
+    let (loaded, tables) = load_and_ask(&made.segments[0], &[count]);
+    match loaded.error {
+        Some(error) => assert!(error.contains("Unknown trace type"), "{} says {error}", loaded.version),
+        None => assert!(int(&tables[0].rows[0][0]) <= int(&expected[0][0][0])),
+    }
+}
+
+#[test]
+fn segments_one_behind_the_other_are_one_longer_trace() {
+    let made = recording();
+    let queries = ["SELECT COUNT(*), MIN(ts), MAX(ts) FROM sched", "SELECT COUNT(DISTINCT ts) FROM clock_snapshot"];
+    let each = made.segments.iter().enumerate().map(|(i, segment)| {
+        let file = plain(std::slice::from_ref(segment), &made.dir.join(format!("one-{i}.pftrace")));
+        ask(&file, &queries)
+    });
+    let each: Vec<_> = each.collect();
+    let all = ask(&made.together("together.pftrace"), &queries);
+    let sum = |q: usize| each.iter().map(|e| int(&e[q][0][0])).sum::<i64>();
+    assert_eq!(int(&all[0][0][0]), sum(0));
+    assert_eq!(all[0][0][1], each[0][0][0][1]);
+    assert_eq!(all[0][0][2], each.last().unwrap()[0][0][2]);
+    assert_eq!(int(&all[1][0][0]), sum(1), "the clocks of each head and tail");
+}
+
+/// A row of `sched`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Sched {
+    cpu: i64,
+    ts: i64,
+    dur: i64,
+    tid: i64,
+    end_state: Option<String>,
+    priority: Option<i64>,
+}
+
+const SCHED: &str = "SELECT s.cpu, s.ts, s.dur, t.tid, s.end_state, s.priority FROM sched s JOIN thread t USING (utid)";
+
+/// A row of `thread_state`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct State {
+    tid: i64,
+    ts: i64,
+    dur: i64,
+    state: String,
+    cpu: Option<i64>,
+    io_wait: Option<i64>,
+    function: Option<String>,
+    waker: Option<i64>,
+    irq: Option<i64>,
+}
+
+const STATES: &str = "SELECT t.tid, s.ts, s.dur, s.state, s.cpu, s.io_wait, s.blocked_function, w.tid AS waker, \
+                      s.irq_context FROM thread_state s JOIN thread t USING (utid) \
+                      LEFT JOIN thread w ON w.utid = s.waker_utid";
+
+fn scheds(rows: &[Vec<Value>]) -> BTreeSet<Sched> {
+    let read = |r: &Vec<Value>| Sched {
+        cpu: int(&r[0]),
+        ts: int(&r[1]),
+        dur: int(&r[2]),
+        tid: int(&r[3]),
+        end_state: r[4].as_str().map(str::to_owned),
+        priority: r[5].as_i64(),
+    };
+    rows.iter().map(read).collect()
+}
+
+fn states(rows: &[Vec<Value>]) -> BTreeSet<State> {
+    let read = |r: &Vec<Value>| State {
+        tid: int(&r[0]),
+        ts: int(&r[1]),
+        dur: int(&r[2]),
+        state: r[3].as_str().unwrap().to_owned(),
+        cpu: r[4].as_i64(),
+        io_wait: r[5].as_i64(),
+        function: r[6].as_str().map(str::to_owned),
+        waker: r[7].as_i64(),
+        irq: r[8].as_i64(),
+    };
+    rows.iter().map(read).collect()
+}
+
+/// What `dashcam query` prints, cell by cell.
+fn ours(sql: &str, files: &[PathBuf]) -> Vec<Vec<Value>> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_dashcam"));
+    let out = command.args(["query", "--format", "json", sql]).args(files).output().unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let row = |line: &str| -> Vec<Value> {
+        let object: serde_json::Map<String, Value> = serde_json::from_str(line).unwrap();
+        object.into_iter().map(|(_, value)| value).collect()
+    };
+    String::from_utf8(out.stdout).unwrap().lines().map(row).collect()
+}
+
+/// A stretch on a CPU of which the kernel left out a switch: the trace processor lets the row of the thread that came
+/// before it stand without end; we end it where the next event tells of another thread.
+#[derive(Debug)]
+struct Dark {
+    cpu: i64,
+    from: i64,
+    to: i64,
+    tid: i64,
+}
+
+/// The stretches, told from the trace processor's rows alone, and the instant from which each CPU had a switch.
+fn dark(theirs: &BTreeSet<Sched>) -> (Vec<Dark>, i64) {
+    let rows: Vec<&Sched> = theirs.iter().collect();
+    let pairs = rows.windows(2).filter(|w| w[0].cpu == w[1].cpu && w[0].dur < 0);
+    let dark = pairs.map(|w| Dark { cpu: w[0].cpu, from: w[0].ts, to: w[1].ts, tid: w[0].tid }).collect();
+    let mut firsts: BTreeMap<i64, i64> = BTreeMap::new();
+    for row in rows {
+        firsts.entry(row.cpu).or_insert(row.ts);
+    }
+    (dark, firsts.into_values().max().unwrap())
+}
+
+#[test]
+fn sched_is_the_trace_processors() {
+    let made = recording();
+    let theirs = scheds(&ask(&made.together("sched.pftrace"), &[SCHED])[0]);
+    let own = scheds(&ours(SCHED, &made.segments));
+    assert!(theirs.len() > 500, "{}", theirs.len());
+    let (dark, begun) = dark(&theirs);
+    for row in theirs.difference(&own) {
+        // Without its end, which was not traced.
+        let stretch = dark.iter().find(|d| d.cpu == row.cpu && d.from == row.ts && d.tid == row.tid);
+        let stretch = stretch.unwrap_or_else(|| panic!("only theirs: {row:?}"));
+        let same = own.iter().find(|o| (o.cpu, o.ts, o.tid, o.priority) == (row.cpu, row.ts, row.tid, row.priority));
+        let same = same.unwrap_or_else(|| panic!("only theirs: {row:?}"));
+        assert!(same.end_state.is_none() && same.dur >= 0 && same.ts + same.dur <= stretch.to, "{same:?} {row:?}");
+    }
+    for row in own.difference(&theirs) {
+        let known_from_the_head = row.ts < begun;
+        let in_the_dark = dark.iter().any(|d| d.cpu == row.cpu && d.from <= row.ts && row.ts + row.dur <= d.to);
+        assert!(known_from_the_head || in_the_dark, "only ours: {row:?}");
+    }
+}
+
+/// For the differences see `sched::fold` and `tests/query_tracebox.rs`: *race* and *split*; what the head of a segment
+/// tells us of the time before the first switch; and what follows from a switch that the kernel left out.
+#[test]
+fn thread_state_is_the_trace_processors_but_for_stated_differences() {
+    let made = recording();
+    let answers = ask(&made.together("states.pftrace"), &[STATES, SCHED]);
+    let (theirs, own) = (states(&answers[0]), states(&ours(STATES, &made.segments)));
+    let (dark, begun) = dark(&scheds(&answers[1]));
+    let close = |s: &State| if s.dur < 0 { i64::MAX } else { s.ts + s.dur };
+    // The thread whose coming was left out is the one that leaves where the stretch ends.
+    let hidden: BTreeSet<(i64, i64)> = own.iter().filter(|s| s.state != "Running").map(|s| (s.tid, s.ts)).collect();
+    let next = |s: &State| hidden.range((s.tid, s.ts + 1)..).next().filter(|n| n.0 == s.tid).map_or(i64::MAX, |n| n.1);
+    let excused = |s: &State| {
+        let touched = |d: &Dark| {
+            let its = d.tid == s.tid || hidden.contains(&(s.tid, d.to));
+            (d.from..=d.to).contains(&s.ts) || its && s.ts <= d.to && next(s) >= d.from
+        };
+        s.ts < begun || dark.iter().any(touched)
+    };
+    let only_ours: Vec<&State> = own.difference(&theirs).filter(|s| !excused(s)).collect();
+    let mut only_theirs: BTreeSet<&State> = theirs.difference(&own).filter(|s| !excused(s)).collect();
+    for own in only_ours {
+        let begun_here: Vec<&State> =
+            only_theirs.iter().copied().filter(|t| (t.tid, t.ts) == (own.tid, own.ts)).collect();
+        let [first] = begun_here[..] else { panic!("only ours: {own:?}, theirs: {begun_here:?}") };
+        only_theirs.remove(first);
+        let race = own.state == "R" && own.waker.is_some() && own.dur == first.dur && first.waker.is_none();
+        if race {
+            continue;
+        }
+        let second = only_theirs.iter().copied().find(|t| t.tid == own.tid && t.ts == close(first)).unwrap();
+        assert_eq!((own.state.as_str(), first.state.as_str(), second.state.as_str()), ("R+", "R+", "R"), "{own:?}");
+        assert_eq!(close(own), close(second));
+        only_theirs.remove(second);
+    }
+    assert!(only_theirs.is_empty(), "only theirs: {only_theirs:?}");
+}
+
+#[test]
+fn slices_and_counters_of_markers_are_the_trace_processors() {
+    let made = recording();
+    let slices = "SELECT s.ts, s.dur, s.depth, s.name, t.tid FROM slice s JOIN thread_track k ON k.id = s.track_id \
+                  JOIN thread t USING (utid) ORDER BY s.ts, s.depth";
+    let counters = "SELECT c.ts, k.name, CAST(c.value AS INT) AS value, p.pid FROM counter c \
+                    JOIN process_counter_track k ON k.id = c.track_id JOIN process p USING (upid) ORDER BY c.ts";
+    let theirs = ask(&made.together("markers.pftrace"), &[slices, counters]);
+    assert!(theirs[0].len() >= 10 && theirs[1].len() >= 10);
+    // Plain text is an instant for us, and nothing for the trace processor.
+    let own: Vec<_> = ours(slices, &made.segments).into_iter().filter(|r| text(&r[3]) != Some("step 812")).collect();
+    assert_eq!(own, theirs[0]);
+    assert_eq!(ours(counters, &made.segments), theirs[1]);
+}
