@@ -5,9 +5,11 @@ mod store_support;
 
 use dashcam::sched::summary::Window;
 use dashcam::store::catalog::Catalog;
-use dashcam::store::footer::BootId;
+use dashcam::store::footer::{BootId, Ending};
 use dashcam::store::index::FrameKind;
+use dashcam::store::probe::PacketProbe;
 use dashcam::store::reader::SegmentReader;
+use dashcam::store::recover::{Outcome, recover};
 use dashcam::store::snapshot::{Request, Taken, plan};
 use dashcam::store::verify::verify;
 use dashcam::store::{Store, StoreError};
@@ -175,6 +177,64 @@ fn nobody_sees_a_snapshot_before_it_is_on_the_disk() {
     assert!(verify(&taken.file.path, &mut |_, _| {}).unwrap().is_whole());
     drop(prepare());
     assert_eq!(names().count(), 1, "one that was given up leaves nothing");
+}
+
+#[test]
+fn a_snapshot_is_seen_whole_before_the_disk_has_it() {
+    let (_tmp, store) = store();
+    let first = Plan::default();
+    first.record(&store);
+    let planned = plan(&Catalog::open(&store).unwrap(), None, request(first.start, first.end(), "x")).unwrap();
+    let (taken, still) = planned.prepare(&store, &first.head(), 3).unwrap().show().unwrap();
+    assert_eq!(Catalog::open(&store).unwrap().snapshots().len(), 1);
+    assert!(verify(&taken.file.path, &mut |_, _| {}).unwrap().is_whole());
+    let none = recover(&store, &mut || Box::new(PacketProbe::new())).unwrap();
+    assert!(none.is_empty(), "{none:?}");
+    still.settle().unwrap();
+    assert!(verify(&taken.file.path, &mut |_, _| {}).unwrap().is_whole());
+}
+
+/// What a file system may leave of a snapshot that was shown when the power went: nothing of it, a part, or zeros in it.
+#[test]
+fn a_snapshot_that_a_power_cut_tore_is_never_taken_for_whole() {
+    let (_tmp, store) = store();
+    let first = Plan::default();
+    first.record(&store);
+    let taken = take(&store, request(first.start, first.end(), "x")).unwrap();
+    let (path, whole) = (taken.file.path.clone(), fs::read(&taken.file.path).unwrap());
+    let frames = SegmentReader::open(&path).unwrap().frames().to_vec();
+    let recovered = || recover(&store, &mut || Box::new(PacketProbe::new())).unwrap();
+    let mut blocks: Vec<usize> = (0..whole.len()).step_by(4096).skip(1).collect();
+    blocks.push(whole.len() - 1);
+    for cut in blocks {
+        fs::write(&path, &whole[..cut]).unwrap();
+        assert!(!verify(&path, &mut |_, _| {}).unwrap().is_whole(), "cut at {cut}");
+        let done = recovered();
+        let left = frames.iter().filter(|f| f.offset + f.compressed <= cut as u64).count();
+        match &done[0].outcome {
+            Outcome::Finished { frames, totals, .. } => {
+                assert_eq!((*frames, totals.ending), (left, Ending::Recovered), "cut at {cut}");
+                assert!(verify(&path, &mut |_, _| {}).unwrap().is_whole(), "cut at {cut}");
+            }
+            other => panic!("cut at {cut}: {other:?}"),
+        }
+    }
+    // Nothing of it: the name stands for nothing, and goes.
+    fs::write(&path, b"").unwrap();
+    assert!(!verify(&path, &mut |_, _| {}).unwrap().is_whole());
+    assert!(matches!(recovered()[0].outcome, Outcome::Deleted { bytes: 0 }));
+    assert!(!path.exists());
+    // Zeros before its end: the frames behind them are whole, so it stays as it is.
+    let middle = &frames[frames.len() / 2];
+    let mut holed = whole.clone();
+    holed[middle.offset as usize..(middle.offset + middle.compressed) as usize].fill(0);
+    for end in [whole.len(), whole.len() - 1] {
+        fs::write(&path, &holed[..end]).unwrap();
+        assert!(!verify(&path, &mut |_, _| {}).unwrap().is_whole());
+        let done = recovered();
+        assert!(done.iter().all(|d| matches!(d.outcome, Outcome::Left(_))), "{done:?}");
+        assert_eq!(fs::read(&path).unwrap(), &holed[..end], "not touched");
+    }
 }
 
 #[test]

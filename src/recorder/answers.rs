@@ -1,7 +1,7 @@
 //! What a running recorder answers: its status, and snapshots.
 
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, TryRecvError, bounded};
 
@@ -17,10 +17,11 @@ use crate::store::StoreError;
 use crate::store::catalog::Catalog;
 use crate::store::snapshot::{self, Prepared, Taken};
 
-/// A snapshot whose frames are copied, on its way to the disk.
+/// A snapshot whose frames are copied, about to be seen.
 pub(super) struct Publishing {
     clients: Vec<ClientId>,
-    done: Receiver<Result<Taken, String>>,
+    shown: Receiver<Result<Taken, String>>,
+    settled: Receiver<Result<(), String>>,
 }
 
 /// Its thread could not be started, or ended by a panic, which was printed.
@@ -45,6 +46,7 @@ impl Recorder {
         let mut warnings: Vec<String> = live.problem.iter().map(|p| format!("not writing: {p}")).collect();
         warnings.extend(self.origin.warnings(live.sampled_hz));
         warnings.extend(self.reread.warnings());
+        warnings.extend(self.settling.warnings());
         if live.damaged > 0 {
             warnings.push(format!("{} ring-buffer pages could not be read to their end", live.damaged));
         }
@@ -89,61 +91,78 @@ impl Recorder {
         }
     }
 
-    /// Answers those whose snapshot is on the disk by now, then takes the one whose time has come.
+    /// Answers those whose snapshot is there by now, then takes the one whose time has come.
     pub(super) fn take_snapshots(&mut self) {
-        match self.publishing.as_ref().map(|p| p.done.try_recv()) {
+        self.settling.look();
+        match self.publishing.as_ref().map(|p| p.shown.try_recv()) {
             Some(Err(TryRecvError::Empty)) => return, // the others wait for its end
             Some(Ok(result)) => self.published(result),
             Some(Err(TryRecvError::Disconnected)) => self.published(Err(GONE.to_owned())),
             None => {}
         }
-        if self.waiting.due_in(Instant::now()).is_some_and(|due| due.is_zero()) {
+        if self.snapshot_due_in(Instant::now()).is_some_and(|due| due.is_zero()) {
             self.take_snapshot();
         }
     }
 
-    /// Brings everything to its end that was asked for; as long as the disk takes.
+    /// How long until the next snapshot is to be begun; `None` where nobody waits, or something has to end first that will
+    /// say so.
+    pub(super) fn snapshot_due_in(&self, now: Instant) -> Option<Duration> {
+        self.waiting.due_in(now).filter(|_| self.publishing.is_none() && !self.settling.is_full())
+    }
+
+    /// Brings everything to its end that was asked for, and to the disk; as long as that takes.
     pub(super) fn finish_snapshots(&mut self) {
         while self.publishing.is_some() || self.waiting.any() {
             match &self.publishing {
                 Some(publishing) => {
-                    let result = publishing.done.recv().unwrap_or_else(|_| Err(GONE.to_owned()));
+                    let result = publishing.shown.recv().unwrap_or_else(|_| Err(GONE.to_owned()));
                     self.published(result);
                 }
                 None => self.take_snapshot(),
             }
         }
+        self.settling.finish();
     }
 
-    /// Copies the frames now; the disk is waited for on a thread of its own, until nothing can be lost any more.
+    /// Copies the frames now; footer, name, and then the disk, are left to a thread of its own.
     fn take_snapshot(&mut self) {
         let Some(merged) = self.waiting.take() else { return };
         let clients = merged.clients.clone();
-        let (send, done) = bounded(1);
+        let ((show, shown), (settle, settled)) = (bounded(1), bounded(1));
         match self.snapshot(merged) {
             Ok(prepared) => {
                 let nudge = self.nudge.clone();
-                let publish = move || {
-                    // The recorder waits for it, so there is somebody to hear it.
-                    let _ = send.send(prepared.publish().map_err(|e| e.to_string()));
-                    let _ = nudge.write(1);
+                // The recorder waits for both answers, so there is somebody to hear them.
+                let publish = move || match prepared.show() {
+                    Ok((taken, still)) => {
+                        let _ = show.send(Ok(taken));
+                        let _ = nudge.write(1);
+                        let _ = settle.send(still.settle().map_err(|e| e.to_string()));
+                        let _ = nudge.write(1);
+                    }
+                    Err(e) => {
+                        let _ = show.send(Err(e.to_string()));
+                        let _ = nudge.write(1);
+                    }
                 };
                 if let Err(e) = super::pipeline::spawn("dc-snapshot", publish) {
                     tracing::error!("snapshot: cannot start a thread: {e}");
                 }
             }
-            Err(e) => drop(send.send(Err(e.to_string()))),
+            Err(e) => drop(show.send(Err(e.to_string()))),
         }
-        self.publishing = Some(Publishing { clients, done });
+        self.publishing = Some(Publishing { clients, shown, settled });
     }
 
     fn published(&mut self, result: Result<Taken, String>) {
-        let clients = self.publishing.take().map(|p| p.clients).unwrap_or_default();
+        let Some(Publishing { clients, settled, .. }) = self.publishing.take() else { return };
         let reply = match result {
             Ok(taken) => {
                 let path = taken.file.path.clone();
                 tracing::info!("snapshot {taken}");
                 self.snapshots = (self.snapshots.0 + 1, Some(path.clone()));
+                self.settling.push(path.clone(), settled);
                 let window = taken.totals.window();
                 Reply::Snapshot { path, from: window.from, to: window.to, bytes: taken.file.bytes }
             }

@@ -27,6 +27,7 @@ pub mod run;
 pub mod sample_encoder;
 pub mod sampling;
 pub mod settings;
+mod settling;
 mod setup;
 pub mod signals;
 pub mod snapshots;

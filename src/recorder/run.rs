@@ -27,6 +27,7 @@ use super::places::Places;
 use super::reader::Command;
 use super::reread::{Outcome, Reread};
 use super::settings::Settings;
+use super::settling::Settling;
 use super::signals::{Pending, Signals};
 use super::snapshots::{self, Asked, Waiting};
 use super::triggers::{Fired, Triggers};
@@ -93,6 +94,7 @@ pub struct Recorder {
     pub(super) nudge: Arc<EventFd>,
     pub(super) waiting: Waiting,
     pub(super) publishing: Option<Publishing>,
+    pub(super) settling: Settling,
     pub(super) gauge: Gauge,
     pub(super) proc: Proc,
     pub(super) started: u64,
@@ -193,6 +195,7 @@ impl Recorder {
             nudge,
             waiting: Waiting::default(),
             publishing: None,
+            settling: Settling::default(),
             gauge: Gauge::default(),
             proc,
             started: began.boot,
@@ -240,9 +243,7 @@ impl Recorder {
     }
 
     fn wait(&self, timeout: Duration, with: &Serve<'_>) {
-        // What waits while a snapshot goes to the disk is looked at when that says that it is done.
-        let due = self.waiting.due_in(Instant::now()).filter(|_| self.publishing.is_none());
-        let timeout = due.map_or(timeout, |due| due.min(timeout));
+        let timeout = self.snapshot_due_in(Instant::now()).map_or(timeout, |due| due.min(timeout));
         let timeout = if self.rotations.is_empty() { timeout } else { timeout.min(Duration::from_millis(5)) };
         let mut fds = vec![PollFd::new(self.nudge.as_fd(), PollFlags::POLLIN)];
         fds.extend(with.signals.map(|s| PollFd::new(s.fd(), PollFlags::POLLIN)));
@@ -480,7 +481,8 @@ fn finish_leftovers(store: &Store) {
     for recovery in done {
         match recovery.outcome {
             recover::Outcome::Finished { path, frames, cut, .. } => {
-                tracing::warn!(path = %path.display(), frames, cut, "finished a segment that a dead recorder left");
+                let what = if path.starts_with(store.snapshots_dir()) { "snapshot" } else { "segment" };
+                tracing::warn!(path = %path.display(), frames, cut, "finished a {what} that a dead recorder left");
             }
             recover::Outcome::Deleted { bytes } => {
                 tracing::warn!(path = %recovery.found.display(), bytes, "deleted an empty left-over")

@@ -1,17 +1,18 @@
 //! Finishes what a dead recorder left: cuts a `.part` after its last whole frame, gives it a footer and its name.
 //!
 //! Files whose writer still lives are left alone: a writer holds a lock on its file. Half-made snapshots are
-//! deleted, since their frames still stand in the segments. Nothing whole is ever thrown away.
+//! deleted, since their frames still stand in the segments. One that has its name and was cut by a power failure (see
+//! [`super::snapshot`]) gets a footer, too. Nothing whole is ever thrown away.
 
-use super::error::{Damage, StoreError};
+use super::error::{Damage, DamageKind, StoreError};
 use super::footer::{Ending, Totals};
 use super::layout::{Store, StoredFile};
 use super::reader;
-use super::scan::{self, FrameProbe};
+use super::scan::{self, FrameProbe, Scan};
 use super::writer::SegmentWriter;
 use nix::fcntl::Flock;
 use std::fs::{self, File, OpenOptions};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What became of one left-over file.
 #[derive(Debug)]
@@ -56,8 +57,9 @@ pub fn recover(store: &Store, probe: &mut dyn FnMut() -> Box<dyn FrameProbe>) ->
             done.push(Recovery { found: file.path, outcome });
         }
     }
-    for file in store.snapshots()?.into_iter().filter(|f| f.name.part) {
-        if let Some(outcome) = flatten(half_snapshot(&file)) {
+    for file in store.snapshots()? {
+        let outcome = if file.name.part { half_snapshot(&file) } else { torn_snapshot(store, &file, probe) };
+        if let Some(outcome) = flatten(outcome) {
             done.push(Recovery { found: file.path, outcome });
         }
     }
@@ -92,16 +94,42 @@ fn segment(
         return Ok(Some(Outcome::Finished { path, frames, totals: Box::new(footer.totals), cut: 0, damage: None }));
     }
     let scan = scan::scan(&open, &file.path, 0, len, probe().as_mut())?;
+    close(open, &dir, file, len, scan).map(Some)
+}
+
+/// Ends the file behind its last whole frame, or deletes it where there is none.
+fn close(open: Flock<File>, dir: &Path, file: &StoredFile, len: u64, scan: Scan) -> Result<Outcome, StoreError> {
     if scan.footer.frames.is_empty() {
         fs::remove_file(&file.path).map_err(|e| StoreError::io("delete", &file.path, e))?;
-        return Ok(Some(Outcome::Deleted { bytes: len }));
+        return Ok(Outcome::Deleted { bytes: len });
     }
     let frames = scan.footer.frames.len();
-    let mut writer = SegmentWriter::resume(open, &dir, &file.name, scan.footer.frames)?;
+    let mut writer = SegmentWriter::resume(open, dir, &file.name, scan.footer.frames)?;
     let cut = len.saturating_sub(writer.bytes());
     let totals = Totals { ending: Ending::Recovered, ..scan.footer.totals };
     let path = writer.finish(totals.clone(), scan.footer.summary)?.path;
-    Ok(Some(Outcome::Finished { path, frames, totals: Box::new(totals), cut, damage: scan.damage }))
+    Ok(Outcome::Finished { path, frames, totals: Box::new(totals), cut, damage: scan.damage })
+}
+
+/// A snapshot that has its name and no footer: the power went before the disk had all of it.
+fn torn_snapshot(
+    store: &Store,
+    file: &StoredFile,
+    probe: &mut dyn FnMut() -> Box<dyn FrameProbe>,
+) -> Result<Option<Outcome>, StoreError> {
+    if reader::read_footer(&file.path)?.is_some() {
+        return Ok(None);
+    }
+    let Some(open) = open(file)? else { return Ok(None) };
+    let len = open.metadata().map_err(|e| StoreError::io("read", &file.path, e))?.len();
+    let scan = scan::scan(&open, &file.path, 0, len, probe().as_mut())?;
+    match scan.damage {
+        // There may be whole frames behind it.
+        Some(damage) if damage.kind != DamageKind::Cut => {
+            Err(StoreError::damaged(&file.path, damage.offset, damage.kind))
+        }
+        _ => close(open, &store.snapshots_dir(), file, len, scan).map(Some),
+    }
 }
 
 fn half_snapshot(file: &StoredFile) -> Result<Option<Outcome>, StoreError> {

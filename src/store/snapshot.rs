@@ -2,8 +2,16 @@
 //!
 //! Frames are copied byte by byte (inside the kernel where it can), never decompressed, so five minutes take
 //! milliseconds and recording never waits. [`plan`] opens the sources, so retention cannot take them away; the caller
-//! then makes a head for [`Plan::window`] and calls [`Plan::write`]. Nobody sees a snapshot before it is whole and on the
-//! disk. Never touches a segment.
+//! then makes a head for [`Plan::window`] and calls [`Plan::write`]. Nobody sees a snapshot before it is whole. Never touches
+//! a segment.
+//!
+//! A recorder shows a snapshot before the disk has it ([`Prepared::show`]), since the disk may take half a second over what
+//! took a twentieth of one to copy, and brings it there behind ([`Shown::settle`]). If the recorder dies between, nothing is lost:
+//! the kernel has it all. If the machine loses its power between, the file system decides what stands there: it writes a
+//! file's blocks before it writes its length (ext4's delayed allocation, XFS), so the file may be missing, empty, or cut; on XFS
+//! a part before its end may read as zeros. No such file passes for whole: readers take the frames that are, `verify` and
+//! `segments` tell the damage, and the next recorder gives one that was cut a footer that says so ([`super::recover`]). The
+//! finished segments it was copied from were brought to the disk on their own.
 
 use super::catalog::{Catalog, byte_run};
 use super::error::{StoreError, shown};
@@ -78,6 +86,23 @@ impl Prepared {
     pub fn publish(mut self) -> Result<Taken, StoreError> {
         let file = self.writer.finish(self.totals.clone(), std::mem::take(&mut self.summary))?;
         Ok(Taken { file, totals: self.totals.clone() })
+    }
+
+    /// Ends the file and makes it visible, whole; the disk is still to be waited for.
+    pub fn show(mut self) -> Result<(Taken, Shown), StoreError> {
+        let file = self.writer.show(self.totals.clone(), std::mem::take(&mut self.summary))?;
+        Ok((Taken { file, totals: self.totals.clone() }, Shown(self)))
+    }
+}
+
+/// A snapshot that everybody sees and that a power cut could still take.
+pub struct Shown(Prepared);
+
+impl Shown {
+    /// Brings it to the disk; may take long. On error it may be gone after a power cut, or after its pages were dropped from
+    /// memory: whoever wants to be sure takes another.
+    pub fn settle(self) -> Result<(), StoreError> {
+        self.0.writer.settle()
     }
 }
 
@@ -209,7 +234,8 @@ impl Plan {
         Ok(all)
     }
 
-    /// Copies its frames into the store's `snapshots/`, visible there once [`Prepared::publish`] is done. `head`: packets of
+    /// Copies its frames into the store's `snapshots/`, visible there once [`Prepared::publish`] or
+    /// [`Prepared::show`] is done. `head`: packets of
     /// the fresh head.
     pub fn prepare(self, store: &Store, head: &[u8], level: i32) -> Result<Prepared, StoreError> {
         let start = self.sources.first().map_or(0, |s| s.footer.totals.real_of(self.window.from));

@@ -241,10 +241,30 @@ impl SegmentWriter {
     /// On error the file is a whole `.part` without a footer; call again, or drop the writer
     /// and leave the file to [`super::recover`].
     pub fn finish(&mut self, totals: Totals, summary: Summary) -> Result<Finished, StoreError> {
-        let done = |bytes| Finished { path: self.finished_path.clone(), bytes, sequence: self.sequence };
-        if self.finished {
-            return Ok(done(self.good));
+        if !self.finished {
+            self.end(totals, summary, true)?;
+            self.sync_name()?;
         }
+        Ok(self.done())
+    }
+
+    /// The same without waiting for the disk: everybody sees the whole file, but only after [`SegmentWriter::settle`] does
+    /// it survive a power cut.
+    pub(super) fn show(&mut self, totals: Totals, summary: Summary) -> Result<Finished, StoreError> {
+        if !self.finished {
+            self.end(totals, summary, false)?;
+        }
+        Ok(self.done())
+    }
+
+    /// Brings a file that is shown to the disk, and its name; may take long.
+    pub(super) fn settle(&self) -> Result<(), StoreError> {
+        self.sync()?;
+        self.sync_name()
+    }
+
+    /// Footer and name.
+    fn end(&mut self, totals: Totals, summary: Summary, sync: bool) -> Result<(), StoreError> {
         let footer = Footer { totals: self.complete(totals), summary, frames: std::mem::take(&mut self.entries) };
         let bytes = footer::encode(&footer, self.good);
         self.entries = footer.frames;
@@ -252,7 +272,7 @@ impl SegmentWriter {
             self.cut_back()?;
         }
         self.append(&bytes)?;
-        if let Err(e) = self.sync() {
+        if sync && let Err(e) = self.sync() {
             self.cut_back()?;
             return Err(e);
         }
@@ -262,10 +282,15 @@ impl SegmentWriter {
         }
         self.finished = true;
         self.good += bytes.len() as u64;
-        if let Some(dir) = self.finished_path.parent() {
-            sync_dir(dir)?;
-        }
-        Ok(Finished { path: self.finished_path.clone(), bytes: self.good, sequence: self.sequence })
+        Ok(())
+    }
+
+    fn sync_name(&self) -> Result<(), StoreError> {
+        self.finished_path.parent().map_or(Ok(()), sync_dir)
+    }
+
+    fn done(&self) -> Finished {
+        Finished { path: self.finished_path.clone(), bytes: self.good, sequence: self.sequence }
     }
 
     /// What follows from the index is taken from the index.
@@ -410,6 +435,20 @@ mod tests {
         assert!(w.finish(Totals::default(), Summary::default()).is_err());
         assert_eq!(fs::metadata(w.path()).unwrap().len(), whole);
         assert!(w.path().to_string_lossy().ends_with(".part"));
+    }
+
+    #[test]
+    fn a_shown_file_is_whole_at_once_and_a_failing_fsync_is_told_afterwards() {
+        let tmp = tempfile::tempdir().unwrap();
+        let (mut w, _) = on_failing(tmp.path(), libc::EIO, Some(libc::EIO));
+        w.write_frame(&frame(b"one"), 3, facts(1, Some(0))).unwrap();
+        let shown = w.show(Totals::default(), Summary::default()).unwrap();
+        assert_eq!(fs::metadata(&shown.path).unwrap().len(), shown.bytes);
+        assert!(super::super::reader::read_footer(&shown.path).unwrap().is_some());
+        let error = w.settle().unwrap_err().to_string();
+        assert!(error.contains("sync") && error.contains("pftrace.zst"), "{error}");
+        assert!(shown.path.exists(), "it stays: what is in memory may reach the disk yet");
+        assert_eq!(w.show(Totals::default(), Summary::default()).unwrap(), shown, "showing twice is once");
     }
 
     #[test]
