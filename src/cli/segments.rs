@@ -242,7 +242,6 @@ fn describe(t: &Totals, growing: bool, object: &mut Map<String, Value>) {
         "busy": t.busy.map(round),
         "busiest_cpu": t.busiest.map(|b| b.0),
         "busiest": t.busiest.map(|b| round(b.1)),
-        "ready": t.ready.map(round),
         "worst_wait": t.worst_wait.as_ref().map(|w| json!({
             "dur_ns": w.dur, "at_ns": w.at, "tid": (w.tid >= 0).then_some(w.tid), "name": printable(&w.name),
         })),

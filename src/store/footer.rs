@@ -134,8 +134,6 @@ pub struct Totals {
     pub busy: Option<f32>,
     /// Busiest CPU and its occupancy.
     pub busiest: Option<(u32, f32)>,
-    /// Mean number of ready threads over the known time, all CPUs together.
-    pub ready: Option<f32>,
     /// Longest run-queue latency.
     pub worst_wait: Option<WorstWait>,
     /// Number of user markers (`dashcam mark`, trace_marker).

@@ -23,7 +23,6 @@ pub(super) fn merge(parts: &[(&Totals, &Summary, Window)], window: Window) -> (T
         clock: first.clock,
         clock_end: if last.clock_end.boot > 0 { last.clock_end } else { last.clock },
         cpus: parts.iter().map(|p| p.0.cpus).max().unwrap_or(0),
-        ready: mean_ready(parts),
         worst_wait: worst_wait(parts, &summary, window),
         sampled_hz: parts.iter().find_map(|p| p.0.sampled_hz),
         ..Totals::default()
@@ -42,13 +41,6 @@ fn marks(totals: &Totals, summary: &Summary, window: Window) -> u64 {
         return totals.marks;
     }
     summary.marks.iter().filter(|m| window.from <= m.ts && m.ts < window.to).count() as u64
-}
-
-/// Mean of the parts' means, by the time each gives.
-fn mean_ready(parts: &[(&Totals, &Summary, Window)]) -> Option<f32> {
-    let known = || parts.iter().filter_map(|(t, _, w)| Some((f64::from(t.ready?), (w.to - w.from) as f64)));
-    let time: f64 = known().map(|k| k.1).sum();
-    (time > 0.0).then(|| (known().map(|k| k.0 * k.1).sum::<f64>() / time) as f32)
 }
 
 /// The longest wait that began in the window. Where a part's own longest lies outside, its cells tell a length but not who: tid −1.
@@ -159,14 +151,7 @@ mod tests {
         cells[at as usize].worst_wait = worst;
         let wait = WorstWait { dur: worst, at: start + at * S, tid: 7, name: b"w".to_vec() };
         let marks = vec![Mark { ts: start + 5 * S, text: b"m".to_vec() }];
-        let totals = Totals {
-            start,
-            end: start + 60 * S,
-            ready: Some(2.0),
-            marks: 1,
-            worst_wait: Some(wait),
-            ..Totals::default()
-        };
+        let totals = Totals { start, end: start + 60 * S, marks: 1, worst_wait: Some(wait), ..Totals::default() };
         (totals, Summary { start, step: S, lanes: vec![CpuLane { cpu: 0, cells }], marks })
     }
 
@@ -180,7 +165,7 @@ mod tests {
         ];
         let (totals, summary) = merge(&parts, window);
         assert_eq!((summary.start, summary.lanes[0].cells.len()), (30 * S, 45));
-        assert_eq!((totals.busy, totals.busiest, totals.ready), (Some(0.5), Some((0, 0.5)), Some(2.0)));
+        assert_eq!((totals.busy, totals.busiest), (Some(0.5), Some((0, 0.5))));
         let wait = totals.worst_wait.unwrap();
         assert_eq!((wait.dur, wait.at, wait.tid), (400, 70 * S, 7), "the one of second 3 is outside");
         assert_eq!(totals.marks, 1, "the mark of second 5 is outside, that of second 65 inside");

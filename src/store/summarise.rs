@@ -84,9 +84,6 @@ fn occupancy(seconds: &[SecondSummary], totals: &mut Totals) {
     totals.busy = share(busy, known);
     let each = cpus.iter().filter_map(|(&cpu, &(busy, known))| Some((cpu, share(busy, known)?)));
     totals.busiest = each.max_by(|a, b| a.1.total_cmp(&b.1));
-    let length = totals.end.saturating_sub(totals.start);
-    let ready: u64 = seconds.iter().fold(0, |sum, s| sum.saturating_add(s.ready_ns));
-    totals.ready = (known > 0 && length > 0).then(|| (ready as f64 / length as f64) as f32);
 }
 
 /// Cells on whole seconds of the boot clock, from the one that holds the file's begin to the one that holds its end.
@@ -169,7 +166,6 @@ mod tests {
         assert_eq!(cells[1].ready, 1);
         let totals = &footer.totals;
         assert_eq!((totals.busy, totals.busiest), (Some(0.5), Some((0, 0.5))), "1.25 s of 2.5 s");
-        assert_eq!(totals.ready, Some(0.04), "0.1 s ready in 2.5 s");
         let wait = totals.worst_wait.clone().unwrap();
         assert_eq!((wait.dur, wait.at, wait.tid), (100_000_000, 11 * S + 900_000_000, 7));
         assert_eq!(wait.name, b"a");
@@ -179,6 +175,6 @@ mod tests {
     fn nothing_in_it_leaves_everything_unknown() {
         let mut footer = Footer::default();
         SummaryProbe::new().conclude(&mut footer);
-        assert_eq!((footer.totals.busy, footer.totals.ready, footer.summary.lanes.len()), (None, None, 0));
+        assert_eq!((footer.totals.busy, footer.summary.lanes.len()), (None, 0));
     }
 }

@@ -122,8 +122,7 @@ struct TotalsMsg {
     busiest_cpu: Option<u32>,
     #[prost(float, tag = "16")]
     busiest: f32,
-    #[prost(float, optional, tag = "17")]
-    ready: Option<f32>,
+    // 17 was a mean that recorders never wrote.
     #[prost(message, optional, tag = "18")]
     worst_wait: Option<WorstWaitMsg>,
     #[prost(uint64, tag = "19")]
@@ -330,7 +329,6 @@ pub(super) fn encode_totals(t: &Totals) -> Vec<u8> {
         busy: t.busy,
         busiest_cpu: t.busiest.map(|b| b.0),
         busiest: t.busiest.map_or(0.0, |b| b.1),
-        ready: t.ready,
         worst_wait: t.worst_wait.as_ref().map(|w| WorstWaitMsg {
             dur: w.dur,
             at: w.at,
@@ -373,7 +371,6 @@ pub(super) fn decode_totals(bytes: &[u8]) -> Result<Totals, DamageKind> {
         loss: LossCount { known: m.lost, unknown: m.lost_unknown },
         busy: m.busy.and_then(share),
         busiest: m.busiest_cpu.and_then(|cpu| Some((cpu, share(m.busiest)?))),
-        ready: m.ready.filter(|r| r.is_finite() && *r >= 0.0),
         worst_wait: m.worst_wait.map(|w| WorstWait { dur: w.dur, at: w.at, tid: w.tid, name: w.name }),
         marks: m.marks,
         gaps: m.gaps.iter().map(self::window).collect(),

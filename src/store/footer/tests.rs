@@ -47,7 +47,6 @@ fn sample() -> Footer {
         loss: LossCount { known: 5, unknown: true },
         busy: Some(0.5),
         busiest: Some((1024, 0.97)),
-        ready: Some(3.2),
         worst_wait: Some(WorstWait { dur: 48_000_000, at: 1_100, tid: 7, name: b"\x1b[2J".to_vec() }),
         marks: 1,
         gaps: vec![window(1_500, 1_600)],
