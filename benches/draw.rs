@@ -135,7 +135,7 @@ fn timeline() -> TimelineView {
             function: NameId::EMPTY,
             row: i as u32,
         });
-        Track { id, spans: spans.collect() }
+        Track { id, spans: Some(spans.collect()) }
     };
     let cpus = (0..8).map(|cpu| track(TrackId::Cpu(cpu), 0));
     let threads = (1..400).map(|utid| track(TrackId::Thread(utid), utid));

@@ -12,7 +12,7 @@ use dashcam::sched::fold::Utid;
 use dashcam::sched::model::SearchFor;
 use dashcam::sched::state::TaskState;
 use dashcam::sched::summary::{Overview, TrackId, Window};
-use dashcam::tui::answers::{Ask, Grouping, Question, Reply, Slice, Tracks, When};
+use dashcam::tui::answers::{Ask, Grouping, Page, Question, Reply, Slice, Tracks, When};
 use dashcam::tui::history::History;
 use dashcam::tui::labels::Labels;
 use dashcam::tui::words::Speaker;
@@ -185,13 +185,22 @@ fn slices_follow_one_another() {
 fn the_time_line_has_the_asked_thread_second_and_searches_hit() {
     let mut asker = Asker::open();
     let (all, utid) = (asker.all(), asker.utid("launch_thread"));
-    let ask = Ask::Timeline { when: When::At(all), columns: 200, tracks: Tracks::Around(utid), limit: 50 };
+    let ask = Ask::Timeline {
+        when: When::At(all),
+        columns: 200,
+        tracks: Tracks::Around(utid),
+        page: Page { limit: 50, from: 1, to: 9 },
+    };
     let Reply::Timeline(view) = asker.ask(ask) else { panic!() };
     assert!(matches!(view.tracks[0].id, TrackId::Cpu(_)));
     assert_eq!(view.tracks[1].id, TrackId::Thread(utid));
     assert!(view.tracks.len() <= 50 && !view.marks.is_empty());
+    // Only those on view have spans.
+    let with: Vec<bool> = view.tracks.iter().map(|t| t.spans.is_some()).collect();
+    assert_eq!(with, (0..view.tracks.len()).map(|i| (1..9).contains(&i)).collect::<Vec<_>>());
     for track in &view.tracks {
-        assert!(track.spans.windows(2).all(|p| p[0].end.is_some_and(|e| e <= p[1].start)), "{:?}", track.id);
+        let spans = track.spans.as_deref().unwrap_or_default();
+        assert!(spans.windows(2).all(|p| p[0].end.is_some_and(|e| e <= p[1].start)), "{:?}", track.id);
     }
     let from = all.from;
     let what = SearchFor::State(ThreadNow::Blocked(TaskState::UNINTERRUPTIBLE), None);

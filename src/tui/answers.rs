@@ -56,6 +56,17 @@ pub enum When {
     At(Window),
 }
 
+/// How many tracks, and of which the spans are wanted too, by their place in the order: those on view.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Page {
+    /// Tracks at most.
+    pub limit: u16,
+    /// First with spans.
+    pub from: u16,
+    /// Behind the last with spans.
+    pub to: u16,
+}
+
 /// Which tracks the time line shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tracks {
@@ -103,8 +114,8 @@ pub enum Ask {
         columns: u16,
         /// Which tracks.
         tracks: Tracks,
-        /// At most so many.
-        limit: u16,
+        /// How many.
+        page: Page,
     },
     /// The slice or wait of a track at an instant, with all about it.
     Slice {
@@ -170,8 +181,8 @@ pub struct Question {
 pub struct Track {
     /// Which.
     pub id: TrackId,
-    /// In time order.
-    pub spans: Vec<Span>,
+    /// In time order; `None`: not asked for.
+    pub spans: Option<Vec<Span>>,
 }
 
 /// The time line.

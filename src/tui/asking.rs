@@ -1,6 +1,6 @@
 //! How each question is answered from a model: which window, which tracks, which words go along.
 
-use super::answers::{Ask, CompareRow, Question, RawEvent, Reply, Slice, TimelineView, Track, Tracks, When};
+use super::answers::{Ask, CompareRow, Page, Question, RawEvent, Reply, Slice, TimelineView, Track, Tracks, When};
 use super::history::{History, View, Watch};
 use super::screens::columns;
 use super::table::Table;
@@ -73,14 +73,14 @@ pub fn reply(
             data.slices.iter().for_each(|s| speaker.thread(s.utid, &view));
             Ok(Reply::Cpu(Box::new(data)))
         }
-        Ask::Timeline { when, columns, tracks, limit } => {
+        Ask::Timeline { when, columns, tracks, page } => {
             let (window, view) = open(history, *when, watch)?;
             let tracks = match tracks {
                 Tracks::Around(utid) => speaker.translate(*utid, from, &view).map_or(Tracks::Busiest, Tracks::Around),
                 Tracks::Busiest => Tracks::Busiest,
             };
             speaker.turn_to(view.generation);
-            Ok(timeline(&view, window, *columns, tracks, usize::from(*limit), speaker))
+            Ok(timeline(&view, window, *columns, tracks, *page, speaker))
         }
         Ask::Slice { track, at, step } => {
             let view = history.view(Window { from: *at, to: at.saturating_add(1) }, watch)?;
@@ -218,24 +218,20 @@ fn search(
     Ok(slice(track, view.model.span_at(track, hit.at.from, 0), speaker, &view))
 }
 
-fn timeline(
-    view: &View<'_>,
-    window: Window,
-    columns: u16,
-    tracks: Tracks,
-    limit: usize,
-    speaker: &mut Speaker,
-) -> Reply {
+fn timeline(view: &View<'_>, window: Window, columns: u16, tracks: Tracks, page: Page, speaker: &mut Speaker) -> Reply {
     let model = view.model;
     let rows = model.thread_times(window);
-    let ids = track_order(model.cpus(), &rows, tracks, limit, model);
-    let spans = model.timeline(window, usize::from(columns), &ids, view.names);
-    let tracks: Vec<Track> = ids.into_iter().zip(spans).map(|(id, spans)| Track { id, spans }).collect();
+    let ids = track_order(model.cpus(), &rows, tracks, usize::from(page.limit), model);
+    let behind = usize::from(page.to).min(ids.len());
+    let from = usize::from(page.from).min(behind);
+    let mut spans = model.timeline(window, usize::from(columns), &ids[from..behind], view.names).into_iter();
+    let with_spans = |(i, id)| Track { id, spans: if (from..behind).contains(&i) { spans.next() } else { None } };
+    let tracks: Vec<Track> = ids.into_iter().enumerate().map(with_spans).collect();
     for track in &tracks {
         if let TrackId::Thread(utid) = track.id {
             speaker.thread(utid, view);
         }
-        for span in &track.spans {
+        for span in track.spans.iter().flatten() {
             speaker.thread(span.utid, view);
             speaker.name(span.function, view);
         }

@@ -13,7 +13,7 @@ mod moves;
 
 pub use lists::resort;
 
-use super::answers::{Ask, Deed, Question, When};
+use super::answers::{Ask, Deed, Page, Question, When};
 use super::screens::{self, overview, timeline};
 use super::state::{Effect, Msg, Popup, Screen, Slot, State};
 use crate::sched::summary::Window;
@@ -80,10 +80,20 @@ fn wanted(state: &State) -> Option<Ask> {
             // Two halves of a column are told apart.
             columns: timeline::track_columns(state).saturating_mul(2).max(2),
             tracks: state.timeline.tracks,
-            limit: 1024,
+            page: page_on_view(state),
         }),
         Screen::Segments | Screen::Snapshots => None,
     }
+}
+
+/// The tracks on view and some more, which scrolling shows next. It moves on in steps of half a page, so that not each line
+/// scrolled is a question.
+fn page_on_view(state: &State) -> Page {
+    let rows = timeline::track_rows(state).max(2);
+    let step = rows / 2;
+    let from = state.timeline.top / step * step;
+    let at = |track: usize| u16::try_from(track).unwrap_or(u16::MAX);
+    Page { limit: 1024, from: at(from), to: at(from + rows + step) }
 }
 
 /// Asks the screen's question when it changed, or when time went on under a live cursor. A slow answer slows the

@@ -262,11 +262,11 @@ impl Model {
         count.last_cpu = back.find(|p| p.kind == Kind::Running).and_then(Piece::cpu).or(count.last_cpu);
     }
 
-    /// The CPU of the running stretch before this one, if it is among the few before.
+    /// The CPU of the running stretch before this one. A thread whose runs the kernel left out has moved all the same.
     fn cpu_before(&self, utid: Utid, piece: &Piece) -> Option<u32> {
         let list = &self.kept.threads.get(utid as usize)?.pieces;
         let at = list.partition_point(|p| p.row < piece.row && p.start <= piece.start);
-        list.range(..at).rev().take(8).find(|p| p.kind == Kind::Running)?.cpu()
+        list.range(..at).rev().find(|p| p.kind == Kind::Running)?.cpu()
     }
 
     fn blank_row(&self, utid: Utid, window: Window) -> ThreadRow {

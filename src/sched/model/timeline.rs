@@ -45,16 +45,18 @@ impl Model {
                 continue;
             }
             let end = bundles.column_end(slice.start);
-            let mut seen = 0;
-            while let Some(short) = get(at).filter(|s| s.start < end && s.end - s.start < column) {
-                if seen == LOOKED_AT {
-                    break;
-                }
-                bundles.short(end, self.short_slice(&short, at == list.len()));
-                seen += 1;
+            let first = at;
+            for short in list.range(at..at + LOOKED_AT).take_while(|s| s.start < end && s.end - s.start < column) {
+                let key = (short.utid, ThreadNow::Running);
+                bundles.short(end, key, (short.start, Some(short.end)), || self.short_slice(short, false));
                 at += 1;
             }
-            if seen == LOOKED_AT {
+            if let Some(short) = open.filter(|s| at == list.len() && s.start < end && s.end - s.start < column) {
+                let key = (short.utid, ThreadNow::Running);
+                bundles.short(end, key, (short.start, None), || self.short_slice(&short, true));
+                at += 1;
+            }
+            if at - first >= LOOKED_AT {
                 let skip_to = gallop(list, at, |s| s.start < end);
                 // A long one at the column's end is drawn by itself.
                 let last = skip_to.checked_sub(1).and_then(&get).is_some_and(|s| s.end - s.start >= column);
@@ -84,24 +86,24 @@ impl Model {
         let get = |i: usize| list.get(i).copied().or(open.filter(|_| i == list.len()));
         let mut bundles = Bundles::new(window, column);
         let mut at = list.partition_point(|p| p.end <= window.from);
+        let wide = |p: &Piece| self.end_of(utid, p) - p.start >= column;
         while let Some(piece) = get(at).filter(|p| p.start < window.to) {
-            let wide = |p: &Piece| self.end_of(utid, p) - p.start >= column;
             if wide(&piece) {
                 bundles.whole(self.span_of(utid, &piece));
                 at += 1;
                 continue;
             }
             let end = bundles.column_end(piece.start);
-            let mut seen = 0;
-            while let Some(short) = get(at).filter(|p| p.start < end && !wide(p)) {
-                if seen == LOOKED_AT {
-                    break;
-                }
-                bundles.short(end, self.span_of(utid, &short));
-                seen += 1;
+            let first = at;
+            for short in list.range(at..at + LOOKED_AT).take_while(|p| p.start < end && p.end - p.start < column) {
+                bundles.short(end, (utid, short.now()), (short.start, Some(short.end)), || self.span_of(utid, short));
                 at += 1;
             }
-            if seen == LOOKED_AT {
+            if let Some(short) = open.filter(|p| at == list.len() && p.start < end && !wide(p)) {
+                bundles.short(end, (utid, short.now()), (short.start, None), || self.span_of(utid, &short));
+                at += 1;
+            }
+            if at - first >= LOOKED_AT {
                 let skip_to = gallop(list, at, |p| p.start < end);
                 let last = skip_to.checked_sub(1).and_then(&get).is_some_and(|p| wide(&p));
                 at = at.max(if last { skip_to - 1 } else { skip_to });
@@ -156,20 +158,21 @@ impl Bundles {
         self.out.push(span);
     }
 
-    fn short(&mut self, end: u64, span: Span) {
+    /// Who (or which state) had a part of the column that ends at `end`; `make` is asked for the first of each only.
+    #[inline]
+    fn short(&mut self, end: u64, key: (Utid, ThreadNow), part: (u64, Option<u64>), make: impl FnOnce() -> Span) {
         if end != self.end {
             self.close();
             self.end = end;
         }
         self.count += 1;
-        let ns = span.end.map_or(0, |e| e - span.start);
-        let same = |s: &Span| s.utid == span.utid && s.state == span.state;
-        match self.shorts.iter_mut().find(|s| same(&s.0)) {
+        let ns = part.1.map_or(0, |e| e - part.0);
+        match self.shorts.iter_mut().find(|s| (s.0.utid, s.0.state) == key) {
             Some(known) => {
                 known.1 += ns;
-                known.0.end = span.end;
+                known.0.end = part.1;
             }
-            None => self.shorts.push((span, ns)),
+            None => self.shorts.push((make(), ns)),
         }
     }
 

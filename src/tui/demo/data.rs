@@ -268,25 +268,22 @@ pub fn cpu() -> CpuDetail {
 /// 50 ms of the time line.
 pub const CLOSE: Window = Window { from: EDGE - 50 * MS, to: EDGE };
 
-fn spans(parts: &[(u64, Utid, ThreadNow)]) -> Vec<Span> {
+fn spans(parts: &[(u64, Utid, ThreadNow)]) -> Option<Vec<Span>> {
     let mut at = CLOSE.from;
-    parts
-        .iter()
-        .enumerate()
-        .map(|(i, (dur, utid, state))| {
-            let start = at;
-            at += dur * US;
-            Span {
-                start,
-                end: (at < CLOSE.to).then_some(at),
-                utid: *utid,
-                state: *state,
-                end_state: Some(TaskState::PREEMPTED),
-                function: if *state == D { JBD2 } else { NameId::EMPTY },
-                row: i as u32,
-            }
-        })
-        .collect()
+    let spans = parts.iter().enumerate().map(|(i, (dur, utid, state))| {
+        let start = at;
+        at += dur * US;
+        Span {
+            start,
+            end: (at < CLOSE.to).then_some(at),
+            utid: *utid,
+            state: *state,
+            end_state: Some(TaskState::PREEMPTED),
+            function: if *state == D { JBD2 } else { NameId::EMPTY },
+            row: i as u32,
+        }
+    });
+    Some(spans.collect())
 }
 
 pub fn timeline() -> TimelineView {

@@ -145,8 +145,12 @@ fn draw_track(state: &State, data: &TimelineView, plan: &Plan, pen: &mut Pen<'_>
     let window = data.window.unwrap_or_else(|| state.window());
     let x = plan.label + 1;
     let picked = state.timeline.slice.as_ref().filter(|s| s.track == track.id).map(|s| s.detail.span.start);
-    let drawn =
-        gantt::Track { window, spans: &track.spans, edge: state.extent.to, labels: &state.labels, selected: picked };
+    let Some(spans) = &track.spans else {
+        // Scrolled to faster than the answer comes.
+        pen.say(x, 0, plan.columns, "…", Tone::Dim);
+        return;
+    };
+    let drawn = gantt::Track { window, spans, edge: state.extent.to, labels: &state.labels, selected: picked };
     match track.id {
         TrackId::Cpu(_) => gantt::draw_cpu(pen, x, 0, plan.columns, &drawn),
         TrackId::Thread(_) | TrackId::Marks(_) => gantt::draw_thread(pen, x, 0, plan.columns, &drawn),

@@ -157,3 +157,12 @@ fn a_wait_beside_an_idle_cpu_is_doubted_where_switches_are_left_out() {
     assert_eq!(ready(&whole), (ThreadNow::Runnable, 400 * MS, 0, true), "a quota can do that");
     assert_eq!(ready(&holed), (ThreadNow::Unknown, 0, 400 * MS, false));
 }
+
+#[test]
+fn a_thread_whose_runs_were_left_out_has_moved_all_the_same() {
+    let mut items = vec![switch(10 * MS, 0, 0, R, 7), switch(11 * MS, 0, 7, S, 0)];
+    items.extend((20..40).map(|at| woken_by_interrupt(at * MS, 0, 7, 0)));
+    items.extend([switch(50 * MS, 1, 0, R, 7), Item::CompleteThrough { ts: 60 * MS }]);
+    let rows = told(&items).thread_rows(ms(45, 60), 0);
+    assert_eq!(rows.iter().map(|r| (r.tid, r.migrations)).collect::<Vec<_>>(), [(7, 1)]);
+}
