@@ -10,12 +10,14 @@ use crate::feed::{self, FeedError};
 use crate::names::{NameId, printable};
 use crate::sched::event::{Event, EventKind, Item};
 use crate::sched::fold::Consumer;
-use crate::sched::summary::{Overview, Share, SpanDetail, ThreadRow, TrackId, Window};
+use crate::sched::summary::{Overview, Share, Span, SpanDetail, ThreadRow, TrackId, Window};
 use std::ops::ControlFlow;
 use std::time::Instant;
 
 /// Raw events sent at most.
 const MAX_EVENTS: usize = 400;
+/// Tracks for which another thread is worth starting.
+const TRACKS_A_WORKER: usize = 8;
 /// Rows of a comparison.
 const MAX_COMPARED: usize = 500;
 
@@ -224,7 +226,7 @@ fn timeline(view: &View<'_>, window: Window, columns: u16, tracks: Tracks, page:
     let ids = track_order(model.cpus(), &rows, tracks, usize::from(page.limit), model);
     let behind = usize::from(page.to).min(ids.len());
     let from = usize::from(page.from).min(behind);
-    let mut spans = model.timeline(window, usize::from(columns), &ids[from..behind], view.names).into_iter();
+    let mut spans = spans_of(view, window, columns, &ids[from..behind]).into_iter();
     let with_spans = |(i, id)| Track { id, spans: if (from..behind).contains(&i) { spans.next() } else { None } };
     let tracks: Vec<Track> = ids.into_iter().enumerate().map(with_spans).collect();
     for track in &tracks {
@@ -250,6 +252,24 @@ fn timeline(view: &View<'_>, window: Window, columns: u16, tracks: Tracks, page:
             .map(|l| (l.cpu, Window { from: if l.from == 0 { l.to } else { l.from }, to: l.to.saturating_add(1) }))
             .collect(),
     }))
+}
+
+/// The spans of some tracks. A key waits for this: several threads share the work.
+fn spans_of(view: &View<'_>, window: Window, columns: u16, ids: &[TrackId]) -> Vec<Vec<Span>> {
+    const WORKERS: usize = 4;
+    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(WORKERS);
+    let share = ids.len().div_ceil(workers).max(TRACKS_A_WORKER);
+    let of = |ids: &[TrackId]| view.model.timeline(window, usize::from(columns), ids, view.names);
+    let mut shares = ids.chunks(share);
+    let own = shares.next().unwrap_or_default();
+    std::thread::scope(|scope| {
+        let others: Vec<_> = shares.map(|ids| (ids, scope.spawn(move || of(ids)))).collect();
+        let mut spans = of(own);
+        for (ids, other) in others {
+            spans.extend(other.join().unwrap_or_else(|_| of(ids)));
+        }
+        spans
+    })
 }
 
 /// Which tracks, in which order: CPUs, then threads with the most time ready, in D and running. Around a thread: its CPU, it
