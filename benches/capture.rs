@@ -206,6 +206,7 @@ fn many_cpus() {
         pairs_per_second: 1_000_000 / 64 / 2,
         time: Duration::from_secs(10),
         segment: Duration::from_secs(60),
+        refuses_after: None,
     };
     // Making the pages costs CPU too: what one short recording costs above the time is taken off.
     let before = used();

@@ -22,6 +22,8 @@ struct Seen {
     losses: Vec<Loss>,
     gaps: u64,
     prev_unknown: u64,
+    /// CPU and instant of each event.
+    at: Vec<(u32, u64)>,
 }
 
 impl Consumer for Seen {
@@ -30,6 +32,7 @@ impl Consumer for Seen {
             Item::Event(e) => {
                 self.disordered += u64::from(e.ts < self.last);
                 self.last = e.ts;
+                self.at.push((e.cpu, e.ts));
                 match e.kind {
                     EventKind::Switch(s) => {
                         self.switches += 1;
@@ -63,6 +66,7 @@ fn case_86_sixty_four_cpus_lose_nothing_and_segments_join_without_a_seam() {
             pairs_per_second: 1000,
             time: Duration::from_millis(2500),
             segment: Duration::from_secs(1),
+            refuses_after: None,
         },
     );
     let seen = load(&[dir.path().to_owned()]);
@@ -104,6 +108,31 @@ fn case_86_sixty_four_cpus_lose_nothing_and_segments_join_without_a_seam() {
     assert_eq!(part.prev_unknown, 0, "a frame tells who runs at its begin");
 }
 
+/// What lets open may refuse to read later: a kernel that is locked down meanwhile, for one.
+#[test]
+fn a_cpu_that_cannot_be_read_for_a_while_is_lost_for_that_time_and_no_other_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let made = support::record(
+        dir.path(),
+        support::Load {
+            cpus: 2,
+            pairs_per_second: 1000,
+            time: Duration::from_millis(3500),
+            segment: Duration::from_secs(60),
+            refuses_after: Some(10),
+        },
+    );
+    let seen = load(&[dir.path().to_owned()]);
+    assert_eq!((seen.disordered, seen.gaps), (0, 0), "what came too late is not in it");
+    assert!(seen.losses.len() >= 2, "each cycle that could not be read tells it: {:?}", seen.losses);
+    assert!(seen.losses.iter().all(|l| l.cpu == 0 && l.count.is_none() && l.from <= l.to), "{:?}", seen.losses);
+    let (from, to) = (seen.losses[0].from, seen.losses.iter().map(|l| l.to).max().unwrap());
+    let of = |cpu| seen.at.iter().filter(move |a| a.0 == cpu).map(|a| a.1);
+    assert_eq!(of(1).count() as u64, made.pairs, "the other CPU has all of its switches and wake-ups");
+    assert_eq!(of(0).filter(|ts| (from + 1..to).contains(ts)).count(), 0, "nothing is said to lie in the loss");
+    assert!(of(0).any(|ts| ts <= from) && of(0).any(|ts| ts >= to), "it was recorded before and is again");
+}
+
 #[test]
 fn every_segment_is_a_perfetto_trace() {
     let dir = tempfile::tempdir().unwrap();
@@ -114,6 +143,7 @@ fn every_segment_is_a_perfetto_trace() {
             pairs_per_second: 500,
             time: Duration::from_millis(1500),
             segment: Duration::from_secs(1),
+            refuses_after: None,
         },
     );
     let script = r#"

@@ -187,6 +187,32 @@ fn case_68_a_growing_segment_is_read_to_its_last_whole_frame_and_followed() {
 }
 
 #[test]
+fn a_damaged_frame_in_the_growing_segment_is_a_gap_for_those_who_follow_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::create(dir.path()).unwrap();
+    let growing = grow(&store, 1000 * MS, 4);
+    let mut bytes = std::fs::read(growing.path()).unwrap();
+    // The second of four frames: 1500 to 2000 ms.
+    let frame = &growing.frames()[2];
+    bytes[(frame.offset + frame.compressed) as usize - 2] ^= 0xff;
+    std::fs::write(growing.path(), &bytes).unwrap();
+    let mut kept = Kept::default();
+    let mut tail = Tail::open(dir.path(), u64::MAX).unwrap();
+    while !tail.advance(&mut kept).unwrap().caught_up {}
+    assert_eq!(kept.marks, [1010, 1020, 2010, 2020, 2510, 2520].map(|ms| ms * MS), "the frames around it are there");
+    assert_eq!(kept.gaps, [(1500 * MS, 2010 * MS)], "to the first thing known after it");
+    let told = tail.damage();
+    assert_eq!(told.len(), 1);
+    assert!(told[0].contains(&format!("damaged at byte {}: ", frame.offset)), "{told:?}");
+    assert!(told[0].contains("000001.pftrace.zst"), "{told:?}");
+    // What is added behind it is followed.
+    finish(growing, 1000 * MS, 4);
+    grow(&store, 3000 * MS, 1);
+    while !tail.advance(&mut kept).unwrap().caught_up {}
+    assert_eq!((kept.marks.len(), kept.gaps.len()), (8, 1));
+}
+
+#[test]
 fn a_tail_across_a_rotation_sees_no_gap() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::create(dir.path()).unwrap();

@@ -26,6 +26,11 @@ impl LossMeter {
         self.last_ts = self.last_ts.max(last_ts);
     }
 
+    /// The time of the last event known, as told.
+    pub fn last(&self) -> u64 {
+        self.last_ts
+    }
+
     /// The loss in front of a page, whose first event is at `first_ts`. `stats`, if given, are counters read after
     /// the page: they give the number that a page does not say, and keep what an earlier page has claimed of them
     /// from being counted twice. A loss whose number is in an earlier page's is given as "some".

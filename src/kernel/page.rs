@@ -116,6 +116,17 @@ pub(super) const MISSED_EVENTS: u32 = 1 << 31;
 pub(super) const MISSED_STORED: u32 = 1 << 30;
 
 impl PageHeader {
+    /// Makes the header of `page` say that events are missing in front of it, how many is not known: for a reader that had to
+    /// leave out what came before.
+    pub fn mark_missed(layout: &PageLayout, page: &mut [u8]) {
+        let size = if layout.commit_size == 8 { 8 } else { 4 };
+        let Some(place) = page.get_mut(layout.commit_at..layout.commit_at + size) else { return };
+        let low = if cfg!(target_endian = "big") { size - 4 } else { 0 };
+        if let Some(word) = place[low..].first_chunk_mut::<4>() {
+            *word = (u32::from_ne_bytes(*word) & !MISSED_STORED | MISSED_EVENTS).to_ne_bytes();
+        }
+    }
+
     /// Reads the header of `page`, which may be shorter than a whole sub-buffer.
     pub fn read(layout: &PageLayout, page: &[u8]) -> Result<PageHeader, AbiError> {
         let timestamp = read_u64(page, layout.timestamp_at).ok_or(AbiError::PartialPageRead)?;

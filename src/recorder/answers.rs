@@ -47,6 +47,7 @@ impl Recorder {
         warnings.extend(self.origin.warnings(live.sampled_hz));
         warnings.extend(self.reread.warnings());
         warnings.extend(self.settling.warnings());
+        warnings.extend(live.unread.values().map(|why| format!("{why}; what happens there counts as lost")));
         if live.damaged > 0 {
             warnings.push(format!("{} ring-buffer pages could not be read to their end", live.damaged));
         }

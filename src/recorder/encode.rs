@@ -68,8 +68,8 @@ pub trait Encode: Send + 'static {
     /// Loss that only a CPU's counters tell.
     fn rest_of_loss(&mut self, _cpu: u32, _stats: &CpuStats, _now: u64) {}
 
-    /// Encoded events that could not be written.
-    fn lost_after_all(&mut self, _cpu: u32, _from: u64, _to: u64, _count: u64) {}
+    /// Events that are not in the recording: encoded but not written, or never read (`None`: how many is not known).
+    fn lost_after_all(&mut self, _cpu: u32, _from: u64, _to: u64, _count: Option<u64>) {}
 }
 
 impl Encode for Encoder {
@@ -127,7 +127,7 @@ impl Encode for Encoder {
         Encoder::rest_of_loss(self, cpu, stats, now);
     }
 
-    fn lost_after_all(&mut self, cpu: u32, from: u64, to: u64, count: u64) {
+    fn lost_after_all(&mut self, cpu: u32, from: u64, to: u64, count: Option<u64>) {
         Encoder::lost_after_all(self, cpu, from, to, count);
     }
 }

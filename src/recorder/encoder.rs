@@ -236,10 +236,14 @@ impl Encoder {
         }
     }
 
-    /// Events that were encoded but could not be written (full disk): they count as lost.
-    pub fn lost_after_all(&mut self, id: u32, from: u64, to: u64, count: u64) {
+    /// Events that were encoded but could not be written (full disk), or that could not be read: they count as lost.
+    pub fn lost_after_all(&mut self, id: u32, from: u64, to: u64, count: Option<u64>) {
         if let Ok(at) = self.cpus.binary_search_by_key(&id, |c| c.id) {
-            self.lost(at, Loss { cpu: id, from, to, count: Some(count) });
+            self.cpus[at].tell_meter();
+            // Where reading failed half-way, what came before that is there.
+            let known = if count.is_none() { self.cpus[at].meter.last() } else { 0 };
+            let from = from.max(known).min(to);
+            self.lost(at, Loss { cpu: id, from, to, count });
         }
     }
 

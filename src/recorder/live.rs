@@ -31,6 +31,8 @@ pub struct Numbers {
     pub damaged: u64,
     /// Switches that the kernel did not trace.
     pub untraced: u64,
+    /// CPUs whose buffers cannot be read at the moment, and why.
+    pub unread: BTreeMap<u32, String>,
     /// The segment being written.
     pub segment: Option<OpenSegment>,
     /// Bytes written since the beginning.

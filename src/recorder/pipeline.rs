@@ -151,16 +151,20 @@ impl<E: Encode> Working<E> {
         if encoder.take_missed_hints() {
             self.parts.facts.ask_rescan();
         }
+        for unread in &end.unread {
+            encoder.lost_after_all(unread.cpu, unread.from, self.reached, None);
+        }
         for (cpu, stats) in &end.stats {
             encoder.rest_of_loss(*cpu, stats, self.reached);
         }
         let (dropped, reopen, hole) = {
             let mut live = self.parts.live.lock();
             live.next_cut = end.next_cut;
+            live.unread = end.unread.iter().map(|u| (u.cpu, u.why.clone())).collect();
             (std::mem::take(&mut live.dropped), std::mem::take(&mut live.reopen), live.hole.take())
         };
         for d in dropped {
-            encoder.lost_after_all(d.cpu, d.span.0, d.span.1, d.count);
+            encoder.lost_after_all(d.cpu, d.span.0, d.span.1, Some(d.count));
         }
         // Of ring buffers the counted loss says it all.
         if let Some((from, to)) = hole.filter(|_| encoder.sampled_hz().is_some()) {

@@ -78,6 +78,19 @@ pub struct CycleEnd {
     pub gap: Option<(u64, u64)>,
     /// CPUs that came or went.
     pub online: Vec<(u32, bool)>,
+    /// CPUs of which nothing could be read in this cycle.
+    pub unread: Vec<Unread>,
+}
+
+/// A CPU whose buffer the kernel did not let us read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unread {
+    /// The CPU.
+    pub cpu: u32,
+    /// What it did from here on, up to the end of the cycle, is not in the recording, ns on CLOCK_BOOTTIME.
+    pub from: u64,
+    /// What the kernel said.
+    pub why: String,
 }
 
 /// Where pages and counters come from: the instance, or a stand-in.
@@ -108,6 +121,15 @@ pub struct ReaderParts<I = Page> {
     pub segment: Option<Duration>,
 }
 
+/// What a failed read leaves behind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Failure {
+    /// The last read failed.
+    Lasts(String),
+    /// Reading works again, but what was written before this instant (ns, boot) has been told as lost: its pages are late.
+    Over(u64),
+}
+
 #[derive(Debug, Clone, Copy, Default)]
 struct Lane {
     /// Start time of the last page read in this cycle, record clock; 0 = none yet.
@@ -122,6 +144,8 @@ pub struct ReaderThread {
     readers: Vec<CpuReader>,
     /// One per reader.
     lanes: Vec<Lane>,
+    /// One per reader.
+    failures: Vec<Option<Failure>>,
     wakes: bool,
     stats: Box<dyn Fn(u32) -> Option<CpuStats> + Send>,
     layout: PageLayout,
@@ -146,6 +170,7 @@ impl ReaderThread {
         let ahead = (ROUND / sub_buffer / cpus).clamp(1, MOST_AHEAD);
         let mut thread = ReaderThread {
             lanes: source.readers.iter().map(|r| Lane { online: !r.is_offline(), ..Lane::default() }).collect(),
+            failures: vec![None; source.readers.len()],
             readers: source.readers,
             wakes: source.wakes,
             stats: source.stats,
@@ -237,7 +262,9 @@ impl ReaderThread {
         let (gap, online) = (self.gap(), self.came_or_went());
         self.offset = self.clock_offset();
         batch.limit = limit;
-        batch.end = Some(CycleEnd { cut, next_cut: self.next_cut, commands, offset: self.offset, stats, gap, online });
+        let unread = self.unread();
+        let (next_cut, offset) = (self.next_cut, self.offset);
+        batch.end = Some(CycleEnd { cut, next_cut, commands, offset, stats, gap, online, unread });
         self.last = limit;
         self.parts.batches.send(batch).ok()
     }
@@ -249,20 +276,25 @@ impl ReaderThread {
             let cpu = self.readers[at].cpu();
             match self.readers[at].read(&mut bytes) {
                 Ok(ReadOutcome::Page(len)) => bytes.truncate(len),
-                Ok(ReadOutcome::Empty | ReadOutcome::Offline) => {
-                    self.spare.push(bytes);
-                    self.lanes[at].drained = true;
-                    return Some(());
-                }
-                Err(e) => {
-                    tracing::warn!("{e}");
+                other => {
+                    match other {
+                        Err(e) => self.failed(at, e.to_string()),
+                        _ => self.works(at),
+                    }
                     self.spare.push(bytes);
                     self.lanes[at].drained = true;
                     return Some(());
                 }
             }
+            self.works(at);
+            let after_failure = self.failures[at].is_some();
+            if self.is_late(at, &mut bytes) {
+                self.spare.push(bytes);
+                continue;
+            }
             let header = PageHeader::read(&self.layout, &bytes).ok();
-            let missed = header.is_some_and(|h| h.missed == Missed::Some);
+            // The counters know nothing of pages that were left out.
+            let missed = header.is_some_and(|h| h.missed == Missed::Some) && !after_failure;
             let stats = if missed { (self.stats)(cpu) } else { None };
             batch.inputs.push(Page { cpu, bytes, stats });
             let lane = &mut self.lanes[at];
@@ -273,6 +305,44 @@ impl ReaderThread {
             }
         }
         Some(())
+    }
+
+    /// A read failed. Told once in the log, and in each cycle to those who read the recording or ask for the status.
+    fn failed(&mut self, at: usize, why: String) {
+        if !matches!(self.failures[at], Some(Failure::Lasts(_))) {
+            tracing::warn!("{why}; what happens there counts as lost until it can be read again");
+        }
+        self.failures[at] = Some(Failure::Lasts(why));
+    }
+
+    /// A read did not fail.
+    fn works(&mut self, at: usize) {
+        if let Some(Failure::Lasts(_)) = self.failures[at] {
+            tracing::info!(cpu = self.readers[at].cpu(), "the ring buffer can be read again");
+            self.failures[at] = Some(Failure::Over(self.last));
+        }
+    }
+
+    /// True of a page that begins in a time which was told as lost already: with it, events would come after their time. The
+    /// first page behind them says that some are missing in front of it.
+    fn is_late(&mut self, at: usize, page: &mut [u8]) -> bool {
+        let Some(Failure::Over(told)) = self.failures[at] else { return false };
+        let begin = PageHeader::read(&self.layout, page).map_or(0, |h| h.timestamp);
+        if begin.saturating_add_signed(self.offset) < told {
+            return true;
+        }
+        PageHeader::mark_missed(&self.layout, page);
+        self.failures[at] = None;
+        false
+    }
+
+    /// CPUs that could not be read to the end of this cycle.
+    fn unread(&self) -> Vec<Unread> {
+        let lasts = |(reader, failure): (&CpuReader, &Option<Failure>)| match failure {
+            Some(Failure::Lasts(why)) => Some(Unread { cpu: reader.cpu(), from: self.last, why: why.clone() }),
+            _ => None,
+        };
+        self.readers.iter().zip(&self.failures).filter_map(lasts).collect()
     }
 
     /// Hands on what was read; the encoder may go as far as every CPU has been read.
@@ -353,10 +423,97 @@ pub(super) fn sleep_within(from: u64, to: u64, slept: u64) -> Option<(u64, u64)>
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::kernel::testing::PageWriter;
+    use crossbeam_channel::unbounded;
+    use std::collections::VecDeque;
+    use std::io::{self, Read};
 
     const S: u64 = 1_000_000_000;
+
+    /// Answers reads from a list: a page, or an errno; then with EAGAIN.
+    struct Script(VecDeque<Result<Vec<u8>, i32>>);
+
+    impl Read for Script {
+        fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+            let page = self.0.pop_front().unwrap_or(Err(libc::EAGAIN)).map_err(io::Error::from_raw_os_error)?;
+            buf[..page.len()].copy_from_slice(&page);
+            Ok(page.len())
+        }
+    }
+
+    /// A reader of one CPU, 3, whose counters say that 40 events were overwritten; and what it hands on.
+    fn reader(script: Vec<Result<Vec<u8>, i32>>) -> (ReaderThread, Receiver<Batch>) {
+        let size = PageLayout::USUAL.sub_buffer_size();
+        let source = Source {
+            readers: vec![CpuReader::from_source(3, size, Box::new(Script(script.into())), Duration::ZERO)],
+            stats: Box::new(|_| Some(CpuStats { overrun: 40, ..CpuStats::default() })),
+            layout: PageLayout::USUAL,
+            wakes: false,
+            clock: TraceClock::Boot,
+        };
+        let ((batches, out), (_, free), (_, commands)) = (unbounded(), unbounded(), unbounded());
+        let wake = Arc::new(EventFd::new().unwrap());
+        let parts = ReaderParts { batches, free, commands, wake, segment: None };
+        let began = ClockSnapshot { boot: 50, mono: 50, ..ClockSnapshot::default() };
+        (ReaderThread::new(source, parts, &began), out)
+    }
+
+    fn page(ts: u64) -> Vec<u8> {
+        let mut page = PageWriter::new(PageLayout::USUAL, ts);
+        assert!(page.data(ts, &[1; 8]));
+        page.finish()
+    }
+
+    /// Pages of a cycle (when each begins, its loss, whether counters are with it) and CPUs it could not read.
+    fn cycle(reader: &mut ReaderThread, out: &Receiver<Batch>, limit: u64) -> (Vec<(u64, Missed, bool)>, Vec<Unread>) {
+        reader.cycle(limit, false, Vec::new()).unwrap();
+        let batches: Vec<Batch> = out.try_iter().collect();
+        let pages = batches.iter().flat_map(|b| &b.inputs).map(|page| {
+            let header = PageHeader::read(&PageLayout::USUAL, &page.bytes).unwrap();
+            (header.timestamp, header.missed, page.stats.is_some())
+        });
+        (pages.collect(), batches.iter().filter_map(|b| b.end.as_ref()).flat_map(|e| e.unread.clone()).collect())
+    }
+
+    #[test]
+    fn a_buffer_that_cannot_be_read_any_more_is_told_and_never_bridged() {
+        let refused = || Err(libc::EPERM);
+        let empty = || Err(libc::EAGAIN);
+        let script = vec![
+            Ok(page(100)),
+            empty(),
+            refused(),
+            refused(),
+            // Written while nothing could be read: told as lost by then.
+            Ok(page(250)),
+            Ok(page(390)),
+            Ok(page(450)),
+            Ok(page(460)),
+            empty(),
+        ];
+        let (mut reader, out) = reader(script);
+        assert_eq!(cycle(&mut reader, &out, 200), (vec![(100, Missed::None, false)], vec![]));
+        for (from, limit) in [(200, 300), (300, 400)] {
+            let (pages, unread) = cycle(&mut reader, &out, limit);
+            assert_eq!((pages.len(), unread[0].cpu, unread[0].from), (0, 3, from));
+            assert!(unread[0].why.contains("cpu 3") && unread[0].why.contains("not permitted"), "{unread:?}");
+        }
+        let (pages, unread) = cycle(&mut reader, &out, 500);
+        assert_eq!(pages, [(450, Missed::Some, false), (460, Missed::None, false)], "how many is not known");
+        assert_eq!(unread, []);
+    }
+
+    #[test]
+    fn a_buffer_found_empty_after_a_refusal_is_on_time_again() {
+        let (mut reader, out) = reader(vec![Err(libc::EIO), Err(libc::EAGAIN), Ok(page(150)), Ok(page(310))]);
+        assert_eq!(cycle(&mut reader, &out, 200).1.len(), 1);
+        assert_eq!(cycle(&mut reader, &out, 300), (vec![], vec![]));
+        let (pages, unread) = cycle(&mut reader, &out, 400);
+        assert_eq!((pages, unread), (vec![(310, Missed::Some, false)], vec![]), "what began before 200 is late");
+    }
 
     #[test]
     fn case_59_a_suspend_is_a_gap_and_slewing_is_not() {

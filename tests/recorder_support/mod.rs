@@ -40,6 +40,8 @@ pub struct Load {
     pub pairs_per_second: u64,
     pub time: Duration,
     pub segment: Duration,
+    /// CPU 0 refuses two reads after so many pages.
+    pub refuses_after: Option<usize>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -52,21 +54,29 @@ pub struct Made {
 struct Pages {
     pages: std::vec::IntoIter<(u64, Vec<u8>)>,
     next: Option<(u64, Vec<u8>)>,
+    /// Pages until two reads are refused.
+    refuses_after: Option<usize>,
+    refused: usize,
 }
 
 impl Read for Pages {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        if self.refuses_after == Some(0) && self.refused < 2 {
+            self.refused += 1;
+            return Err(io::Error::from_raw_os_error(libc::EPERM));
+        }
         if self.next.is_none() {
             self.next = self.pages.next();
         }
         match self.next.take() {
             Some((at, page)) if at <= clock::boot_now() => {
                 buf[..page.len()].copy_from_slice(&page);
+                self.refuses_after = self.refuses_after.map(|pages| pages.saturating_sub(1));
                 Ok(page.len())
             }
             later => {
                 self.next = later;
-                Err(io::ErrorKind::WouldBlock.into())
+                Err(io::Error::from_raw_os_error(libc::EAGAIN))
             }
         }
     }
@@ -108,7 +118,8 @@ fn pages(cpu: u32, load: &Load, begin: u64, switch: &EventFormat, waking: &Event
         at += period;
     }
     out.push((last, page.finish()));
-    (Pages { pages: out.into_iter(), next: None }, pairs)
+    let refuses_after = load.refuses_after.filter(|_| cpu == 0);
+    (Pages { pages: out.into_iter(), next: None, refuses_after, refused: 0 }, pairs)
 }
 
 /// Records the load into the store at `dir`.

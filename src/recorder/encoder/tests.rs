@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used)]
 
+mod property;
 mod summary;
 
 use std::sync::LazyLock;
@@ -270,9 +271,14 @@ fn times_of_another_clock_are_moved_to_the_boot_clock() {
 #[test]
 fn what_a_full_disk_took_is_loss_in_the_next_frame() {
     let (mut e, _hints) = encoder(&[0]);
-    e.lost_after_all(0, 100, 900, 55);
+    e.lost_after_all(0, 100, 900, Some(55));
     let (facts, items) = frame(&mut e, 1000);
     let loss = Loss { cpu: 0, from: 100, to: 900, count: Some(55) };
     assert!(items.contains(&Item::Loss(loss)), "{items:?}");
     assert_eq!(facts.loss, [(0, LossCount { known: 55, unknown: false })]);
+    // What could not even be read.
+    e.lost_after_all(0, 1000, 2000, None);
+    let (facts, items) = frame(&mut e, 2000);
+    assert!(items.contains(&Item::Loss(Loss { cpu: 0, from: 1000, to: 2000, count: None })), "{items:?}");
+    assert_eq!(facts.loss, [(0, LossCount { known: 0, unknown: true })]);
 }
