@@ -27,6 +27,7 @@ impl Config {
                     BlockedStacks::Off => settings::Blocked::Off,
                 },
                 copy_marker: self.capture.copy_marker,
+                command_lines: self.capture.command_lines,
             },
             store: settings::StoreSettings {
                 segment: self.store.segment.0,

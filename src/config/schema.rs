@@ -58,6 +58,7 @@ pub struct Capture {
     pub buffer_ram_share: Share,
     pub blocked: BlockedStacks,
     pub copy_marker: bool,
+    pub command_lines: bool,
 }
 
 /// `[snapshot]`

@@ -132,6 +132,7 @@ fn who_may_use_the_socket_is_the_recorder_s_to_know() {
     let c = with("[control]\nmode = \"0600\"\ngroup = \"adm\"\n").unwrap().recorder().control;
     assert_eq!((c.mode, c.group.as_deref()), (0o600, Some("adm")));
     assert!(!with("capture.copy_marker = false").unwrap().recorder().capture.copy_marker);
+    assert!(!with("capture.command_lines = false").unwrap().recorder().capture.command_lines);
 }
 
 #[test]

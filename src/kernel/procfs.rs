@@ -93,6 +93,7 @@ pub const MAX_CMDLINE: usize = 4096;
 pub struct Proc {
     root: PathBuf,
     tick_ns: u64,
+    command_lines: bool,
 }
 
 impl Proc {
@@ -105,7 +106,12 @@ impl Proc {
 
     /// A folder laid out like procfs, with `hz` clock ticks a second.
     pub fn at(root: impl Into<PathBuf>, hz: u64) -> Self {
-        Proc { root: root.into(), tick_ns: 1_000_000_000 / hz.max(1) }
+        Proc { root: root.into(), tick_ns: 1_000_000_000 / hz.max(1), command_lines: true }
+    }
+
+    /// The same, with or without the command lines of processes: without, they are empty and not even read.
+    pub fn with_command_lines(self, on: bool) -> Self {
+        Proc { command_lines: on, ..self }
     }
 
     /// The root folder.
@@ -197,7 +203,10 @@ impl Proc {
     pub fn process(&self, pid: Tid) -> Result<Process, ReadError> {
         let stat = self.stat(pid)?;
         let status = self.status(pid).ok();
-        let cmdline = self.read(&format!("{pid}/cmdline"), MAX_CMDLINE).unwrap_or_default();
+        let cmdline = match self.command_lines {
+            true => self.read(&format!("{pid}/cmdline"), MAX_CMDLINE).unwrap_or_default(),
+            false => Vec::new(),
+        };
         let cgroup = self.read(&format!("{pid}/cgroup"), 16 << 10).unwrap_or_default();
         Ok(Process {
             pid,

@@ -28,6 +28,7 @@ impl Reread {
         differs("capture.buffer_ram_share", capture.buffer_ram_share != runs.capture.buffer_ram_share);
         differs("capture.blocked", capture.blocked != runs.capture.blocked);
         differs("capture.copy_marker", capture.copy_marker != runs.capture.copy_marker);
+        differs("capture.command_lines", capture.command_lines != runs.capture.command_lines);
         differs("counters.interval", counters.interval != runs.counters.interval);
         differs("counters.sources", counters.sources != runs.counters.sources);
         keys

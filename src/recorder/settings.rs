@@ -54,6 +54,8 @@ pub struct Capture {
     pub blocked: Blocked,
     /// Record what is written to the top level's `trace_marker` too, where the kernel can.
     pub copy_marker: bool,
+    /// Keep the command lines of processes.
+    pub command_lines: bool,
 }
 
 /// Where scheduling comes from.
@@ -136,6 +138,7 @@ impl Default for Settings {
                 buffer_ram_share: 0.02,
                 blocked: Blocked::default(),
                 copy_marker: true,
+                command_lines: true,
             },
             store: StoreSettings {
                 segment: Duration::from_secs(60),

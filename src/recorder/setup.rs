@@ -66,7 +66,7 @@ pub(super) fn start_facts(
         facts: facts.clone(),
         hints: take_hints,
         packets: send_packets,
-        proc: Proc::system(),
+        proc: Proc::system().with_command_lines(settings.capture.command_lines),
         kallsyms: origin.has_stacks().then_some(Path::new("/proc/kallsyms")),
         counters: machine::counters(&settings.counters),
         reach: u64::try_from(settings.snapshot_last.as_nanos()).unwrap_or(u64::MAX),

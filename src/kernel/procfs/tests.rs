@@ -98,6 +98,8 @@ fn everything_about_one_process() {
     let p = proc.process(500).unwrap();
     assert_eq!((p.name.as_slice(), p.ppid, p.uid, p.kernel), (&b"leader"[..], 1, Some(1000), false));
     assert_eq!(p.cmdline[2], b"--x=\x1b]52;c;!\x07", "bytes are kept as they are");
+    let without = proc.clone().with_command_lines(false).process(p.pid).unwrap();
+    assert_eq!((without.cmdline.len(), &without.name, &without.cgroup), (0, &p.name, &p.cgroup));
     assert_eq!(p.cgroup, b"/kubepods/train");
     assert_eq!(p.start, 1_618_680_000_000, "161868 ticks of 10 ms");
     let t = proc.thread(500, 501).unwrap();
