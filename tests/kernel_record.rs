@@ -54,12 +54,8 @@ impl Bed {
         self.told(Command::new(env!("CARGO_BIN_EXE_dashcam")))
     }
 
-    /// The recorder itself goes first, as under systemd (`Nice=` in the unit): what it can do must not hang on what else
-    /// this machine does.
     fn recorder(&self) -> Command {
-        let mut c = Command::new("nice");
-        c.args(["-n", "-15", env!("CARGO_BIN_EXE_dashcam")]);
-        let mut c = self.told(c);
+        let mut c = self.command();
         c.arg("record");
         c
     }
@@ -332,6 +328,42 @@ fn life(body: impl FnOnce() + Send + 'static) -> impl FnOnce() -> (i32, (u64, u6
     }
 }
 
+/// CPUs that are never idle: on each a thread that runs only when no other wants to.
+///
+/// Some virtual machines' kernels do not trace the switches of some threads, the idle threads of some CPUs among them (seen
+/// on 6.18, with ftrace and perf alike): whoever comes to such a CPU comes untraced. And a run that begins on an idle CPU
+/// begins, for the kernel, tens of microseconds before its switch is recorded.
+struct NeverIdle(std::sync::Arc<std::sync::atomic::AtomicBool>, Vec<thread::JoinHandle<()>>);
+
+impl NeverIdle {
+    fn start() -> NeverIdle {
+        let done = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let online = thread::available_parallelism().unwrap().get();
+        let spin = |_| {
+            let done = done.clone();
+            let body = move || {
+                let param = libc::sched_param { sched_priority: 0 };
+                // SAFETY: a valid policy and parameter for the calling thread.
+                assert_eq!(unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &param) }, 0);
+                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            };
+            // A name of its own: the kernel's text tells threads by name.
+            thread::Builder::new().name("never-idle".into()).spawn(body).unwrap()
+        };
+        let threads = (0..online).map(spin).collect();
+        NeverIdle(done, threads)
+    }
+}
+
+impl Drop for NeverIdle {
+    fn drop(&mut self) {
+        self.0.store(true, std::sync::atomic::Ordering::Relaxed);
+        self.1.drain(..).for_each(|t| t.join().unwrap());
+    }
+}
+
 /// Blocked in D: reads past the page cache.
 fn direct_reads(path: &Path, times: usize) {
     use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -401,6 +433,7 @@ fn the_numbers_are_those_of_the_kernel() {
     fs::write(&big, vec![7u8; 8 << 20]).unwrap();
     fs::File::open(&big).unwrap().sync_all().unwrap();
     let recorder = bed.start();
+    let _busy = NeverIdle::start();
     let stolen_before = stolen();
     let duty = || {
         for _ in 0..30 {
@@ -446,8 +479,7 @@ fn the_numbers_are_those_of_the_kernel() {
     for (what, (tid, (run, voluntary, involuntary))) in told {
         let did = seen.threads[&tid];
         assert_eq!((did.voluntary, did.involuntary), traced[&tid], "{what}: as the kernel prints it {did:?}");
-        // Some virtual machines' kernels leave switches out of any trace (6.18 under a nested hypervisor: those from the
-        // idle thread, now and then). What was not traced cannot be counted; then the kernel's own text is the only judge.
+        // What was not traced (see `NeverIdle`) cannot be counted; then the kernel's own text is the only judge.
         let whole = traced[&tid] == (voluntary, involuntary) && did.untraced == 0;
         if !whole {
             eprintln!(
@@ -455,13 +487,10 @@ fn the_numbers_are_those_of_the_kernel() {
                 traced[&tid], did.untraced
             );
         }
-        // For the kernel a run begins before its switch is recorded and ends before the next one is, tens of µs on a
-        // virtual machine: of short runs that is more than 1 %.
-        // What the hypervisor takes in that moment the kernel counts, and the switches do not.
-        let (each, taken) = if what == "direct I/O" { (100_000, stolen) } else { (20_000, 0) };
-        let slack = (run / 100).max(each * (voluntary + involuntary));
-        let (least, most) = (run.saturating_sub(slack + taken), run + slack + stolen);
-        let right = (least..=most).contains(&did.run_ns);
+        // For the kernel a run begins and ends a little before its switches are recorded: of short runs that is more than 1 %.
+        let slack = (run / 100).max(20_000 * (voluntary + involuntary));
+        // What the hypervisor takes is in the switches' times and not in schedstat's.
+        let right = (run.saturating_sub(slack)..=run + slack + stolen).contains(&did.run_ns);
         assert!(right || !whole, "{what}: {did:?}, schedstat {run}, stolen {stolen}");
         match what {
             "pinned to CPU 0" => assert!(involuntary > 0),
