@@ -3,7 +3,7 @@
 //! The thread decides where frames and segments end; an encoder knows how to put its input into packets and keeps the
 //! [`Tracker`] current. What only ring buffers have (pages to give back, a clock of their own, loss) has an empty default.
 
-use super::encoder::{Counts, Encoder, Page, SegmentMarks};
+use super::encoder::{Counts, Encoder, Lives, Page, SegmentMarks};
 use super::tracker::Tracker;
 use crate::kernel::stats::CpuStats;
 use crate::perfetto::encode::packets;
@@ -46,6 +46,11 @@ pub trait Encode: Send + 'static {
 
     /// Looks per second, if that is what the input is.
     fn sampled_hz(&self) -> Option<u32> {
+        None
+    }
+
+    /// Who lived in this segment, if that is known.
+    fn lives(&mut self) -> Option<&mut Lives> {
         None
     }
 
@@ -105,6 +110,10 @@ impl Encode for Encoder {
 
     fn take_missed_hints(&mut self) -> bool {
         Encoder::take_missed_hints(self)
+    }
+
+    fn lives(&mut self) -> Option<&mut Lives> {
+        Encoder::lives(self)
     }
 
     fn begin_segment(&mut self) {

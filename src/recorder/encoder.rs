@@ -4,11 +4,13 @@
 //! through the CPUs in steps of two milliseconds, so that after each step nothing older is missing on any CPU, and a zstd
 //! frame can be closed there with a watermark. Nothing here allocates per event, takes a lock, reads a file, or waits.
 
+mod lives;
 mod parts;
 
 use std::collections::VecDeque;
 
 use super::plan::Kind;
+pub use lives::Lives;
 pub(super) use parts::name;
 pub use parts::{Counts, EncoderParts, Hint, SegmentMarks, States};
 
@@ -82,6 +84,8 @@ pub struct Encoder {
     marks: Vec<Mark>,
     mark_count: u64,
     missed_hints: bool,
+    /// Unless the events that tell of lives are not recorded.
+    lives: Option<Lives>,
     free: Vec<Vec<u8>>,
     counts: Counts,
 }
@@ -90,8 +94,10 @@ impl Encoder {
     /// An encoder for these CPUs; `stats` are the ring-buffer counters before the first page of each.
     pub fn new(parts: EncoderParts, cpus: &[(u32, CpuStats)], start: u64) -> Encoder {
         let ids: Vec<u32> = cpus.iter().map(|c| c.0).collect();
+        let lives = parts.plan.tells_lives().then(Lives::default);
         let mut encoder = Encoder {
             parts,
+            lives,
             offset: 0,
             cpus: Vec::new(),
             tracker: Tracker::new(&ids, start),
@@ -262,6 +268,11 @@ impl Encoder {
         SegmentMarks { marks: std::mem::take(&mut self.marks), count: std::mem::take(&mut self.mark_count) }
     }
 
+    /// Who lived in this segment, if that is recorded.
+    pub fn lives(&mut self) -> Option<&mut Lives> {
+        self.lives.as_mut()
+    }
+
     /// True once if hints were dropped since the last call.
     pub fn take_missed_hints(&mut self) -> bool {
         std::mem::take(&mut self.missed_hints)
@@ -405,6 +416,11 @@ impl Encoder {
             _ => {
                 let Some(encoder) = plan.encoder(record.id()) else { return };
                 cpu.bundle.event(ts, pid, flags, encoder, data);
+                if kind.is_of_lives()
+                    && let Some(lives) = &mut self.lives
+                {
+                    lives.event(ts, pid, encoder, data);
+                }
                 let wake = match kind {
                     Kind::WakeupNew => plan.wakeup_new(data),
                     // In full, since a reader of the compact form could not know who woke.

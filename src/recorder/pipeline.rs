@@ -115,6 +115,8 @@ impl<E: Encode> Working<E> {
             // What the first scan found so far stands in the head.
             self.parts.packets.try_iter().for_each(drop);
             self.begin(began.boot, *began)?;
+            // Who was born after the first scan came by and before the first event is in neither.
+            self.parts.facts.ask_rescan();
         }
         batch.inputs.into_iter().for_each(|input| self.parts.encoder.add(input));
         while self.reached < batch.limit {
@@ -139,6 +141,9 @@ impl<E: Encode> Working<E> {
         encoder.set_clock_offset(end.offset);
         for packets in self.parts.packets.try_iter() {
             encoder.packets().extend_from_slice(&packets);
+            if let Some(lives) = encoder.lives() {
+                lives.facts(&packets);
+            }
         }
         for &(cpu, online) in &end.online {
             packets::cpu_online(self.reached, cpu, online, encoder.packets());
@@ -267,6 +272,9 @@ impl<E: Encode> Working<E> {
         let parts = &mut self.parts;
         let mut tail = Vec::new();
         parts.world.tail(&clocks, &self.stats, &mut tail);
+        if let Some(lives) = parts.encoder.lives() {
+            lives.finish(parts.own.get().map_or(&[], Vec::as_slice), &mut tail);
+        }
         let facts = FrameFacts { kind: FrameKind::Tail, ..FrameFacts::default() };
         let tail = squeeze(&mut parts.compressor, &tail, facts);
         let (mut summary, worst) = parts.encoder.tracker().take_summary(self.reached);

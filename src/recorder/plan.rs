@@ -38,6 +38,16 @@ pub enum Kind {
     Other,
 }
 
+impl Kind {
+    /// Those that tell of the begin, the name and the end of lives.
+    const OF_LIVES: [Kind; 5] = [Kind::NewTask, Kind::Rename, Kind::Exec, Kind::Exit, Kind::Free];
+
+    /// True for those.
+    pub fn is_of_lives(self) -> bool {
+        Kind::OF_LIVES.contains(&self)
+    }
+}
+
 /// Where the fields of sched_switch are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SwitchAt {
@@ -176,6 +186,11 @@ impl Plan {
     #[inline]
     pub fn kind(&self, id: u16) -> Kind {
         self.kinds.get(usize::from(id)).map_or(Kind::Unknown, |k| k.0)
+    }
+
+    /// Whether every event that tells of lives is recorded and understood.
+    pub fn tells_lives(&self) -> bool {
+        Kind::OF_LIVES.iter().all(|kind| self.kinds.iter().any(|k| k.0 == *kind))
     }
 
     /// The encoder of a known id.

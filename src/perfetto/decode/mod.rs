@@ -17,10 +17,12 @@ mod packet;
 pub mod stream;
 
 use crate::names::{NameId, NameTable};
-use crate::perfetto::wire::{self, Malformed};
+use crate::perfetto::messages::DashcamPacket;
+use crate::perfetto::wire::{self, Fields, Malformed};
 use crate::sched::event::{Item, Tid};
 use crate::sched::state::StateLayout;
 use clocks::Clocks;
+use prost::Message;
 use rustc_hash::FxHashMap;
 
 /// A packet larger than this is taken for damage (the largest real ones, process trees, are a few MiB).
@@ -154,6 +156,24 @@ impl Decoder {
             sink(Item::Damage { cpu: None, what: names.intern(b"more damage follows, not listed") });
         }
     }
+}
+
+/// What the end of a segment says of everybody who lived during it: packets to be decoded like any others, which stand
+/// elsewhere in the segment too. `None` if this frame does not say.
+pub fn lives(packets: &[u8]) -> Option<Vec<u8>> {
+    let mut found = None;
+    let mut frame = Fields::new(packets);
+    while let Ok(Some((1, packet))) = frame.next() {
+        let mut fields = Fields::new(packet.bytes());
+        while let Ok(Some((number, value))) = fields.next() {
+            if number == 1500
+                && let Ok(DashcamPacket { lives: Some(lives), .. }) = DashcamPacket::decode(value.bytes())
+            {
+                found = Some(lives);
+            }
+        }
+    }
+    found
 }
 
 enum Frame {

@@ -1,7 +1,7 @@
 //! The packets at a segment's head and tail, and the small ones of ours between bundles. Each call appends one packet.
 
 use crate::perfetto::messages::{self as m, DashcamPacket, TracePacket, clock_id};
-use crate::perfetto::wire::{BYTES, put_bytes, put_key, put_uint, put_varint};
+use crate::perfetto::wire::{BYTES, Fields, put_bytes, put_key, put_uint, put_varint};
 use crate::perfetto::{SEQUENCE_ID, escape, sys_stats};
 use crate::sched::event::{ClockSnapshot, CpuFact, Loss, ThreadNow, Tid};
 use prost::Message;
@@ -299,6 +299,17 @@ pub fn stacks(stacks: &[Stack], out: &mut Vec<u8>) {
         }
     };
     dashcam(DashcamPacket { stacks: stacks.iter().map(record).collect(), ..Default::default() }, out);
+}
+
+/// Who lived in a segment: whole packets (facts, events) that stand in its frames too, for [`crate::perfetto::decode::lives`].
+pub fn lives(packets: Vec<u8>, out: &mut Vec<u8>) {
+    dashcam(DashcamPacket { lives: Some(packets), ..Default::default() }, out);
+}
+
+/// Whether the first of these packets is a process tree.
+pub fn is_process_tree(packets: &[u8]) -> bool {
+    let first = |bytes| Fields::new(bytes).next().ok().flatten();
+    first(packets).is_some_and(|(_, packet)| first(packet.bytes()).is_some_and(|(field, _)| field == 2))
 }
 
 /// Losses that belong to no bundle.

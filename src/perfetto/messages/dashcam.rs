@@ -65,6 +65,10 @@ pub struct DashcamPacket {
     /// Kernel stacks of threads that blocked, each distinct one once in a frame.
     #[prost(message, repeated, tag = "20")]
     pub stacks: Vec<StackRecord>,
+    /// At the end of a segment: packets with every event and fact of the segment that tells of the begin, the name or the
+    /// end of threads and processes, once more. For `decode::lives`; whoever reads the whole segment passes over it.
+    #[prost(bytes = "vec", optional, tag = "21")]
+    pub lives: Option<Vec<u8>>,
 }
 
 /// A kernel stack, and which threads blocked with it and when.
