@@ -42,7 +42,7 @@ fn segment(dir: &Path) -> (PathBuf, usize, Window) {
 }
 
 fn read(path: &Path, window: Option<Window>, kept: Kept) -> Loaded {
-    let request = Request { paths: vec![path.to_owned()], window, kept };
+    let request = Request { paths: vec![path.to_owned()], window, kept, ..Request::default() };
     let survey = feed::survey(&request.paths).unwrap();
     load(&request, &survey, &mut |_| ControlFlow::Continue(())).unwrap()
 }
@@ -66,13 +66,13 @@ impl Rows for First {
 
 /// As `dashcam query` does it: what the statement needs, the file, the first row.
 fn first_row(path: &Path) {
-    let kept = rehearse(GROUP).unwrap();
+    let kept = rehearse(GROUP).unwrap().kept;
     let mut engine = Engine::open(Arc::new(read(path, None, kept).columns)).unwrap();
     assert!(engine.run(GROUP, &mut First).unwrap_err().is_broken_pipe());
 }
 
 fn all_rows(path: &Path) -> usize {
-    let kept = rehearse(GROUP).unwrap();
+    let kept = rehearse(GROUP).unwrap().kept;
     let mut engine = Engine::open(Arc::new(read(path, None, kept).columns)).unwrap();
     engine.answer(GROUP, None).unwrap().rows.len()
 }
@@ -85,7 +85,7 @@ fn query(c: &mut Criterion) {
     assert_eq!(loaded.events, events as u64);
     let bytes = std::fs::metadata(&path).unwrap().len();
     let per_event = |columns: &Columns| columns.bytes() as f64 / events as f64;
-    let running = read(&path, None, rehearse(GROUP).unwrap()).columns;
+    let running = read(&path, None, rehearse(GROUP).unwrap().kept).columns;
     println!(
         "{events} events, {:.2} bytes an event on disk, {:.1} in memory, {:.1} for sched alone; {} slices",
         bytes as f64 / events as f64,

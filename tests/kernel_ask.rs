@@ -92,7 +92,7 @@ fn runs_and_their_sums_are_those_of_perf_sched_timehist() {
     events.iter().for_each(|e| folding.item(&Item::Event(*e)));
     folding.end();
     let mut names = NameTable::new();
-    let facts = Facts::of_lives(folding.folder.threads(), &mut names);
+    let facts = Facts::of_lives(folding.folder.threads(), &mut names, u64::MAX);
     let mut engine = Engine::open(Arc::new(folding.sink.finish(names, facts, None))).unwrap();
     let sql = "SELECT tid, ts + dur, dur FROM sched JOIN thread USING (utid) WHERE dur >= 0 AND tid != 0";
     let mut ours: BTreeMap<i64, BTreeMap<u64, u64>> = BTreeMap::new();

@@ -146,7 +146,8 @@ fn sched_thread_state_and_thread_agree_row_by_row() {
     let whole = Window { from: events[0].ts, to: events.last().unwrap().ts + 1 };
     let store = Store::create(dir.path()).unwrap();
     hackbench_support::segment(&store, &events, &names, whole, 5000);
-    let request = Request { paths: vec![dir.path().to_owned()], window: None, kept: Kept::default() };
+    let request =
+        Request { paths: vec![dir.path().to_owned()], window: None, kept: Kept::default(), ..Request::default() };
     let survey = feed::survey(&request.paths).unwrap();
     let loaded = load(&request, &survey, &mut |_| ControlFlow::Continue(())).unwrap();
     let mut engine = Engine::open(Arc::new(loaded.columns)).unwrap();

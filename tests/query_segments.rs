@@ -25,7 +25,7 @@ const FRAME: usize = 5000;
 
 /// The rows of `sched` and `thread_state`, named by tid: utids are numbered by what is met first.
 fn rows(paths: &[PathBuf], window: Option<Window>) -> Vec<String> {
-    let request = Request { paths: paths.to_vec(), window, kept: Kept::states(Keep::Nothing) };
+    let request = Request { paths: paths.to_vec(), window, kept: Kept::states(Keep::Nothing), ..Request::default() };
     let survey = feed::survey(paths).unwrap();
     let loaded = load(&request, &survey, &mut |_| ControlFlow::Continue(())).unwrap();
     assert_eq!(loaded.damage, Vec::<String>::new());
@@ -75,7 +75,7 @@ fn sched_alone_is_the_sched_of_all_states() {
     let dir = tempfile::tempdir().unwrap();
     let file = segment(&Store::create(dir.path()).unwrap(), &events, &names, whole, FRAME);
     let answer = |kept: Kept, window: Option<Window>| {
-        let request = Request { paths: vec![file.clone()], window, kept };
+        let request = Request { paths: vec![file.clone()], window, kept, ..Request::default() };
         let survey = feed::survey(&request.paths).unwrap();
         let loaded = load(&request, &survey, &mut |_| ControlFlow::Continue(())).unwrap();
         let mut engine = Engine::open(Arc::new(loaded.columns)).unwrap();
@@ -113,7 +113,7 @@ fn segments_and_snapshots_tell_what_their_footers_say() {
     let head = plan.first_head().unwrap();
     plan.write(&store, &head, 3).unwrap();
     let paths = vec![dir.path().to_owned()];
-    let request = Request { paths, window: None, kept: Kept::default() };
+    let request = Request { paths, window: None, kept: Kept::default(), ..Request::default() };
     let survey = feed::survey(&request.paths).unwrap();
     let loaded = load(&request, &survey, &mut |_| ControlFlow::Continue(())).unwrap();
     assert_eq!(loaded.events, events.len() as u64, "a snapshot's events are those of its segments: not read twice");
@@ -151,7 +151,8 @@ fn a_filtered_window_of_a_day_reads_the_frames_it_needs() {
         segment(&store, &events[n * each..(n + 1) * each], &names, Window { from, to }, each.div_ceil(6));
     }
     let answer = |window: Option<Window>, tid: i64, ts: Window| {
-        let request = Request { paths: vec![dir.path().to_owned()], window, kept: Kept::default() };
+        let request =
+            Request { paths: vec![dir.path().to_owned()], window, kept: Kept::default(), ..Request::default() };
         let survey = feed::survey(&request.paths).unwrap();
         let loaded = load(&request, &survey, &mut |_| ControlFlow::Continue(())).unwrap();
         let frames = loaded.frames;

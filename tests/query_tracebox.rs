@@ -29,7 +29,7 @@ fn load(keep: Keep) -> Columns {
         .unwrap();
     order.flush(&mut |i| folding.item(i));
     folding.end();
-    let facts = Facts::of_lives(folding.folder.threads(), &mut names);
+    let facts = Facts::of_lives(folding.folder.threads(), &mut names, u64::MAX);
     folding.sink.finish(names, facts, None)
 }
 

@@ -27,7 +27,7 @@ impl Sink for Rows {
         self.intervals.push(*interval);
     }
 
-    fn new_thread(&mut self, utid: Utid, tid: Tid) {
+    fn new_thread(&mut self, _ts: u64, utid: Utid, tid: Tid) {
         assert_eq!(utid as usize, self.tids.len(), "utids are dense");
         self.tids.push(tid);
     }

@@ -10,9 +10,8 @@ use anyhow::Context;
 use super::reading::{Quiet, Source, Spinner, Stop};
 use super::{Globals, failed, query_shell, usage};
 use crate::query::engine::Engine;
-use crate::query::load::Kept;
 use crate::query::output::{Format, printer};
-use crate::query::rehearsal::rehearse;
+use crate::query::rehearsal::{Needs, rehearse};
 
 /// Ask in SQL, with Perfetto's tables (without SQL: an interactive shell)
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -47,10 +46,10 @@ pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
     }
     let (script, paths) = script_and_paths(args)?;
     // What is wrong with the words is told before anything is read.
-    let kept = script.as_deref().map_or(Ok(Kept::ALL), rehearse)?;
+    let needs = script.as_deref().map_or(Ok(Needs::ALL), rehearse)?;
     let stop = Stop::on_interrupt()?;
     let source = Source::find(&paths, &args.window, globals, &stop)?;
-    let loaded = source.load(kept, &stop)?;
+    let loaded = source.load_for(&needs, &stop)?;
     let mut engine = Engine::open(Arc::new(loaded.columns))?;
     let spinner = Spinner::new();
     let (flag, turning) = (stop.clone(), spinner.clone());

@@ -12,9 +12,10 @@ use indicatif::{ProgressBar, ProgressStyle};
 use rusqlite::types::ValueRef;
 
 use super::{Globals, WindowArgs, failed, length, paths_or_store, usage};
-use crate::feed::{self, Progress, Survey};
+use crate::feed::{self, Lives, Progress, Survey};
 use crate::query::engine::Rows;
 use crate::query::load::{Kept, Loaded, Request, load_beside};
+use crate::query::rehearsal::Needs;
 use crate::sched::event::Item;
 use crate::sched::fold::Consumer;
 use crate::sched::model::Model;
@@ -62,9 +63,34 @@ impl Source {
 
     /// The same, and into a model too.
     pub fn load_beside(&self, kept: Kept, model: Option<&mut Model>, stop: &Stop) -> anyhow::Result<Loaded> {
-        let request = Request { paths: self.paths.clone(), window: self.window, kept };
+        let request = Request { paths: self.paths.clone(), window: self.window, kept, ..Request::default() };
+        self.read(&request, model, stop)
+    }
+
+    /// Loads what a script needs, with every thread's number of the whole, and of an own recording only the frames in which
+    /// rows lie that are asked for.
+    pub fn load_for(&self, needs: &Needs, stop: &Stop) -> anyhow::Result<Loaded> {
+        let lives = Lives::read(&self.paths)?;
+        let request = Request {
+            paths: self.paths.clone(),
+            window: self.window,
+            kept: needs.kept,
+            lives: lives.as_ref(),
+            rows: needs.rows.as_ref(),
+        };
+        let loaded = self.read(&request, None, stop)?;
+        let (read, all) = loaded.frames;
+        if needs.numbers && needs.rows.is_some() && self.window.is_none() && read < all {
+            eprintln!(
+                "dashcam: note: read {read} of {all} frames, those that ts asks for; id numbers the rows of these"
+            );
+        }
+        Ok(loaded)
+    }
+
+    fn read(&self, request: &Request<'_>, model: Option<&mut Model>, stop: &Stop) -> anyhow::Result<Loaded> {
         let mut bar = Bar::new("reading");
-        let loaded = load_beside(&request, &self.survey, model, &mut |p| bar.tick(p, stop))?;
+        let loaded = load_beside(request, &self.survey, model, &mut |p| bar.tick(p, stop))?;
         bar.finish();
         if !loaded.complete {
             return Err(failed("stopped before it was done"));

@@ -3,8 +3,10 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::frames::{Job, OurFile, Part, join, last_packet, read_in_order, told};
+use super::lives::Reading;
 use super::pipeline::{self, Remote};
 use super::pump::{Pump, note_clock};
 use super::{Consumer, FeedError, Loaded, OnProgress, Progress, SourceFile, Survey, Window};
@@ -13,13 +15,13 @@ use crate::perfetto::decode::{Decoder, stream};
 use crate::sched::event::Item;
 use crate::store::Store;
 use crate::store::footer::BootId;
-use crate::store::index::frames_in;
+use crate::store::index::{FrameKind, frames_in};
 use crate::time::ClockMap;
 
 /// What was named, opened and put in order.
-struct Sources {
-    ours: Vec<OurFile>,
-    foreign: Vec<(PathBuf, u64)>,
+pub(super) struct Sources {
+    pub ours: Vec<OurFile>,
+    pub foreign: Vec<(PathBuf, u64)>,
     notes: Vec<String>,
 }
 
@@ -57,20 +59,43 @@ pub fn load<C: Consumer>(
     consumer: &mut C,
     progress: OnProgress<'_>,
 ) -> Result<Loaded, FeedError> {
+    load_stretch(paths, window.map_or(Stretch::All, Stretch::Window), NameTable::new(), consumer, progress)
+}
+
+/// Which part of the time is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stretch {
+    /// All of it.
+    All,
+    /// The frames that hold a part of it, and facts from before.
+    Window(Window),
+    /// From so long before that the state of every thread is known when it begins, until [`Consumer::has_enough`].
+    Whole(Window),
+}
+
+/// The same of any stretch; names are added to `names`.
+pub fn load_stretch<C: Consumer>(
+    paths: &[PathBuf],
+    stretch: Stretch,
+    names: NameTable,
+    consumer: &mut C,
+    progress: OnProgress<'_>,
+) -> Result<Loaded, FeedError> {
     let sources = Sources::open(paths)?;
+    let enough = AtomicBool::new(false);
     let read = |remote: &mut Remote, progress: OnProgress<'_>| -> Result<(Pump, bool), FeedError> {
-        let mut pump = Pump::new();
+        let mut pump = Pump::new(names);
         for file in &sources.ours {
             file.damage.iter().for_each(|what| pump.damage.note(Some(&file.path), what.clone()));
         }
-        let mut complete = load_ours(&sources.ours, window, &mut pump, remote, &mut *progress)?;
+        let mut complete = load_ours(&sources.ours, (stretch, &enough), &mut pump, remote, &mut *progress)?;
         for (path, bytes) in &sources.foreign {
             complete = complete && load_foreign(path, *bytes, &mut pump, remote, &mut *progress)?;
         }
         pump.finish(remote);
         Ok((pump, complete))
     };
-    let (read, wanted_all) = pipeline::run(consumer, progress, read);
+    let (read, wanted_all) = pipeline::run(consumer, progress, &enough, read);
     let (pump, complete) = read?;
     let seen = pump.seen.map(|(from, to)| Window { from, to: to.max(pump.through).max(from + 1) });
     Ok(Loaded {
@@ -85,7 +110,7 @@ pub fn load<C: Consumer>(
 }
 
 impl Sources {
-    fn open(paths: &[PathBuf]) -> Result<Sources, FeedError> {
+    pub fn open(paths: &[PathBuf]) -> Result<Sources, FeedError> {
         let mut sources = Sources { ours: Vec::new(), foreign: Vec::new(), notes: Vec::new() };
         for path in paths {
             if path.is_dir() {
@@ -135,6 +160,10 @@ impl Sources {
     }
 }
 
+/// How long before a stretch reading begins at least, ns: what was under way when a head was written (a wake-up of a thread
+/// that still ran) has long ended by then.
+const BEFORE: u64 = 1_000_000_000;
+
 /// How much of a frame is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Want {
@@ -142,55 +171,80 @@ enum Want {
     Facts,
     /// No index told: its watermark decides.
     Look,
+    /// Only who lived, as the end of the segment says.
+    Lives,
 }
 
 fn load_ours<C: Consumer>(
     files: &[OurFile],
-    window: Option<Window>,
+    (stretch, enough): (Stretch, &AtomicBool),
     pump: &mut Pump,
     consumer: &mut C,
     progress: OnProgress<'_>,
 ) -> Result<bool, FeedError> {
+    let window = if let Stretch::Window(window) = stretch { Some(window) } else { None };
     let (mut jobs, mut wants) = (Vec::new(), Vec::new());
     for (i, file) in files.iter().enumerate() {
         for part in &file.parts {
-            for (want, entry) in wanted(part, window) {
+            let frames = match stretch {
+                Stretch::Whole(window) => from_head(part, window),
+                Stretch::All | Stretch::Window(_) => wanted(part, window),
+            };
+            for (want, entry) in frames {
                 jobs.push(Job { file: i, entry: entry.clone() });
-                wants.push(want);
+                wants.push((want, part.window.from));
             }
         }
     }
-    pump.frames = (jobs.len() as u64, files.iter().flat_map(|f| &f.parts).map(|p| p.frames.len() as u64).sum());
+    pump.frames = (0, files.iter().flat_map(|f| &f.parts).map(|p| p.frames.len() as u64).sum());
     let mut at = Progress { done: 0, total: jobs.iter().map(|j| j.entry.compressed).sum() };
-    let (mut complete, mut skipped) = (true, false);
+    let (mut complete, mut skipped) = (true, None);
     read_in_order(files, &jobs, |(i, packets)| {
         let job = &jobs[i];
+        pump.frames.0 += 1;
         match packets {
             Ok(packets) => {
-                let want = settle(wants[i], &packets, window);
-                if want == Want::Facts {
-                    pump.facts(&packets, consumer);
-                    skipped = true;
-                } else {
-                    if std::mem::take(&mut skipped) {
-                        pump.reset_through();
+                let (want, begin) = wants[i];
+                match settle(want, &packets, window) {
+                    Want::Facts => {
+                        let skipped = skipped.get_or_insert_with(|| Skipped::of(begin));
+                        skipped.facts(&packets, want == Want::Look, pump, consumer);
                     }
-                    pump.frame(&packets, consumer);
+                    Want::Lives => {
+                        let skipped = skipped.get_or_insert_with(|| Skipped::of(begin));
+                        skipped.reading.take_lives(&packets, &mut pump.names);
+                    }
+                    Want::All | Want::Look => {
+                        if let Some(skipped) = skipped.take() {
+                            pump.reset_through();
+                            pump.tell(skipped.reading.born(skipped.begin, skipped.through), consumer);
+                        }
+                        pump.frame(&packets, consumer);
+                    }
                 }
             }
             Err(what) => {
                 pump.damage.note(Some(&files[job.file].path), what);
                 // Of a frame from before the window only names are missing.
-                if wants[i] == Want::All {
+                if wants[i].0 == Want::All {
                     pump.missing();
                 }
             }
         }
         at.done += job.entry.compressed;
         complete = progress(at).is_continue();
-        complete
+        complete && !enough.load(Ordering::Relaxed)
     })?;
     Ok(complete)
+}
+
+/// All frames of a part that ends later than a little before the window: its head says what every thread did then, and by
+/// the time the window begins what a head cannot say is over.
+fn from_head(part: &Part, window: Window) -> Vec<(Want, &crate::store::index::FrameEntry)> {
+    if part.window.to.saturating_add(BEFORE) <= window.from {
+        return Vec::new();
+    }
+    part.frames.iter().map(|f| (Want::All, f)).collect()
 }
 
 /// The frames of a part that are needed for the window, and how much of each.
@@ -209,7 +263,32 @@ fn wanted(part: &Part, window: Option<Window>) -> Vec<(Want, &crate::store::inde
     // From the segment's first event on, its head's state block holds; later it would be stale.
     let from_begin = range.start <= 1;
     let before = part.frames[..range.start].iter().map(|f| (if from_begin { Want::All } else { Want::Facts }, f));
-    before.chain(part.frames[range.clone()].iter().map(|f| (Want::All, f))).collect()
+    let end = part.frames[range.end..].last().filter(|f| f.facts.kind == FrameKind::Tail && !from_begin);
+    let lives = end.into_iter().map(|f| (Want::Lives, f));
+    before.chain(lives).chain(part.frames[range.clone()].iter().map(|f| (Want::All, f))).collect()
+}
+
+/// What is known of the frames of a segment before the window.
+struct Skipped {
+    /// Where the segment begins.
+    begin: u64,
+    /// Up to where they reach.
+    through: u64,
+    reading: Reading,
+}
+
+impl Skipped {
+    fn of(begin: u64) -> Skipped {
+        Skipped { begin, through: begin, reading: Reading::default() }
+    }
+
+    /// Takes the facts of a frame; with `lives` also who is born in it, where no end of the segment says so yet.
+    fn facts<C: Consumer>(&mut self, packets: &[u8], lives: bool, pump: &mut Pump, consumer: &mut C) {
+        self.through = watermark(packets).unwrap_or(self.through);
+        let facts = pump.facts(packets, consumer);
+        self.reading.take(if lives { packets } else { &facts }, &mut pump.names);
+        pump.give_back(facts);
+    }
 }
 
 fn settle(want: Want, packets: &[u8], window: Option<Window>) -> Want {

@@ -7,6 +7,7 @@
 
 mod damage;
 mod frames;
+mod lives;
 mod load;
 mod pipeline;
 mod pump;
@@ -24,7 +25,8 @@ use crate::store::footer::SnapshotNote;
 use crate::store::index::LossCount;
 use crate::time::ClockMap;
 
-pub use load::{load, survey};
+pub use lives::Lives;
+pub use load::{Stretch, load, load_stretch, survey};
 pub use tail::{Advance, Tail};
 
 /// Why files could not be read.

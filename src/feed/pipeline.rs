@@ -83,10 +83,11 @@ impl Consumer for Remote {
 }
 
 /// Runs `read` on a thread of its own, which feeds `consumer` here. `read` also gets its way of telling how far it is,
-/// which answers `Break` once `progress` did. True in the result: it never did.
+/// which answers `Break` once `progress` did. True in the result: it never did. `enough` is set once the consumer has enough.
 pub(super) fn run<C: Consumer, T: Send>(
     consumer: &mut C,
     progress: OnProgress<'_>,
+    enough: &AtomicBool,
     read: impl FnOnce(&mut Remote, OnProgress<'_>) -> T + Send,
 ) -> (T, bool) {
     let stopped = AtomicBool::new(false);
@@ -117,6 +118,7 @@ pub(super) fn run<C: Consumer, T: Send>(
                         names.intern(&name);
                     }
                     consumer.checkpoint(&names);
+                    enough.fetch_or(consumer.has_enough(), Ordering::Relaxed);
                 }
                 Said::Progress(at) => {
                     if !stopped.load(Ordering::Relaxed) && progress(at).is_break() {
@@ -169,7 +171,7 @@ mod tests {
     fn the_consumer_hears_the_same_calls_in_the_same_order() {
         let (mut near, mut far) = (Notes::default(), Notes::default());
         tell(&mut near);
-        let (said, whole) = run(&mut far, &mut |_| ControlFlow::Continue(()), |remote, _| {
+        let (said, whole) = run(&mut far, &mut |_| ControlFlow::Continue(()), &AtomicBool::new(false), |remote, _| {
             tell(remote);
             7
         });
@@ -181,15 +183,16 @@ mod tests {
     #[test]
     fn who_wants_no_more_is_heard_and_told_the_rest() {
         let mut notes = Notes::default();
-        let (rounds, whole) = run(&mut notes, &mut |_| ControlFlow::Break(()), |remote, progress| {
-            let mut rounds = 0;
-            // Ends only because the other side says so.
-            while progress(Progress::default()).is_continue() {
-                rounds += 1;
-            }
-            remote.end();
-            rounds
-        });
+        let (rounds, whole) =
+            run(&mut notes, &mut |_| ControlFlow::Break(()), &AtomicBool::new(false), |remote, progress| {
+                let mut rounds = 0;
+                // Ends only because the other side says so.
+                while progress(Progress::default()).is_continue() {
+                    rounds += 1;
+                }
+                remote.end();
+                rounds
+            });
         assert!(!whole && rounds <= AHEAD + 1, "stopped after {rounds} rounds");
         assert_eq!(notes.0, ["end"]);
     }

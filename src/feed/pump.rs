@@ -46,10 +46,10 @@ struct Gate<'a> {
 }
 
 impl Pump {
-    pub(super) fn new() -> Pump {
+    pub(super) fn new(names: NameTable) -> Pump {
         Pump {
             decoder: Decoder::new(),
-            names: NameTable::new(),
+            names,
             clocks: ClockMap::default(),
             order: TimeOrder::default(),
             events: 0,
@@ -93,12 +93,24 @@ impl Pump {
         self.decoder.forget_cpus();
     }
 
-    /// Takes what a frame says besides events and states of its moment.
-    pub(super) fn facts<C: Consumer>(&mut self, packets: &[u8], consumer: &mut C) {
+    /// Takes what a frame says besides events and states of its moment; these packets are given back.
+    pub(super) fn facts<C: Consumer>(&mut self, packets: &[u8], consumer: &mut C) -> Vec<u8> {
         let mut facts = std::mem::take(&mut self.scratch);
         frames::without_bundles(packets, &mut facts);
         self.decode(&facts, true, consumer);
-        self.scratch = facts;
+        facts
+    }
+
+    /// Memory that is of use again.
+    pub(super) fn give_back(&mut self, memory: Vec<u8>) {
+        self.scratch = memory;
+    }
+
+    /// Takes what is known otherwise than from a frame.
+    pub(super) fn tell<C: Consumer>(&mut self, items: Vec<Item>, consumer: &mut C) {
+        for item in items {
+            self.order.push(item, &mut |item| consumer.item(item));
+        }
     }
 
     fn decode<C: Consumer>(&mut self, packets: &[u8], facts_only: bool, consumer: &mut C) {

@@ -63,7 +63,7 @@ impl Tail {
         };
         Ok(Tail {
             reader: TailReader::after(&opened, first.saturating_sub(1))?,
-            pump: Pump::new(),
+            pump: Pump::new(NameTable::new()),
             start,
             skipped: false,
             file: None,

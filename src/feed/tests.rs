@@ -270,3 +270,84 @@ fn a_damaged_frame_is_a_gap_and_a_file_is_told_once() {
     assert!(loaded.damage[0].ends_with(", and 1 more place in it"), "{:?}", loaded.damage);
     assert_eq!(loaded.damage.len(), 1);
 }
+
+/// In the stretch that is skipped a process is born, with a thread, and another tid changes hands.
+#[test]
+fn case_48_who_was_born_before_the_window_is_known_in_it() {
+    use crate::perfetto::encode::{EventEncoder, FieldFormat, FieldKind};
+    let field = |name: &str, offset, size, kind| FieldFormat { name: name.into(), offset, size, signed: true, kind };
+    let fields = [
+        field("pid", 0, 4, FieldKind::Integer),
+        field("comm", 4, 16, FieldKind::Text),
+        field("clone_flags", 24, 8, FieldKind::Integer),
+    ];
+    let born = EventEncoder::new("task", "task_newtask", &fields);
+    let freed = EventEncoder::new("sched", "sched_process_free", &fields[..2]);
+    let record = |tid: i32, name: &str, flags: u64| {
+        let mut data = vec![0; 32];
+        data[..4].copy_from_slice(&tid.to_le_bytes());
+        data[4..4 + name.len()].copy_from_slice(name.as_bytes());
+        data[24..].copy_from_slice(&flags.to_le_bytes());
+        data
+    };
+    // (at, by, tid, name, clone flags): 70 forks 200, 200 makes its thread 201, and 71 ends and comes again as 70's child.
+    let mut events = BundleBuilder::new();
+    events.event(10 * MS, 70, 0, &born, &record(200, "train", 0));
+    events.event(20 * MS, 200, 0, &born, &record(201, "loader", 0x0001_0000));
+    events.event(30 * MS, 70, 0, &freed, &record(71, "old", 0));
+    events.event(40 * MS, 70, 0, &born, &record(71, "new", 0));
+    let mut frame = Vec::new();
+    events.finish(0, None, &mut frame);
+    let lived = frame.clone();
+    packets::complete_through(500 * MS, &mut frame);
+
+    for finished in [false, true] {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::create(dir.path()).unwrap();
+        let mut writer = SegmentWriter::create(&store, clock(0).real).unwrap();
+        let mut squeeze = FrameCompressor::new(3).unwrap();
+        let mut put = |packets: &[u8], kind, complete_through| {
+            let mut bytes = Vec::new();
+            squeeze.compress(packets, &mut bytes).unwrap();
+            writer
+                .write_frame(&bytes, packets.len(), FrameFacts { kind, complete_through, ..FrameFacts::default() })
+                .unwrap();
+        };
+        let mut head = Vec::new();
+        identity(boot(), "test", 1, &mut head);
+        packets::clocks(&clock(1), &mut head);
+        let old = |tid| packets::Thread { tid, pid: tid, name: b"old".to_vec(), start: Some(0) };
+        let process = |pid| packets::Process { pid, name: b"old".to_vec(), start: Some(0), ..Default::default() };
+        packets::process_tree(1, &[process(70), process(71)], &[old(70), old(71)], &mut head);
+        put(&head, FrameKind::Head, 0);
+        put(&frame, FrameKind::Data, 500 * MS);
+        for n in 2..4 {
+            let mut quiet = Vec::new();
+            packets::complete_through(n * 500 * MS, &mut quiet);
+            put(&quiet, FrameKind::Data, n * 500 * MS);
+        }
+        let mut tail = Vec::new();
+        packets::lives(lived.clone(), &mut tail);
+        if finished {
+            put(&tail, FrameKind::Tail, 0);
+            let totals = Totals { boot: boot(), start: 1, end: 1500 * MS, clock: clock(1), ..Totals::default() };
+            writer.finish(totals, Summary::default()).unwrap();
+        }
+        let mut folding = crate::sched::fold::Folding::new(());
+        let window = Window { from: 1200 * MS, to: 1400 * MS };
+        let loaded =
+            load(&[dir.path().to_owned()], Some(window), &mut folding, &mut |_| ControlFlow::Continue(())).unwrap();
+        assert_eq!((loaded.events, loaded.damage), (0, vec![]), "the events themselves are not told");
+        let threads = folding.folder.threads();
+        let who = |tid| {
+            let life = threads.get(threads.utid_of(tid).unwrap()).unwrap();
+            let owner = threads.process(life.upid.unwrap()).unwrap();
+            (loaded.names.text(life.name()), owner.pid, life.start.unwrap())
+        };
+        assert_eq!(who(70), ("old".into(), 70, 0), "finished: {finished}");
+        assert_eq!(who(200), ("train".into(), 200, 10 * MS));
+        assert_eq!(who(201), ("loader".into(), 200, 20 * MS));
+        assert_eq!(who(71), ("new".into(), 71, 40 * MS));
+        assert_eq!(threads.process(threads.upid_of(200).unwrap()).unwrap().parent, threads.upid_of(70));
+    }
+}

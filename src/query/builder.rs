@@ -7,6 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::columns::{Columns, NONE, SchedRows, Track, UNFINISHED};
 use super::facts::{Facts, Meta};
+use super::numbering::Met;
 use crate::names::{NameId, NameTable, printable};
 use crate::sched::event::{Event, EventKind, Item, SystemFact, ThreadNow, Tid};
 use crate::sched::fields::SOFTIRQS;
@@ -45,6 +46,10 @@ pub struct Builder {
     metadata: Vec<(NameId, NameId)>,
     system: Vec<SystemFact>,
     damage: Vec<(Option<u32>, NameId)>,
+    /// By utid: when it was met, and its tid then.
+    met: Vec<Met>,
+    /// By utid: the number it is to have instead.
+    utids: Option<Vec<Utid>>,
 }
 
 /// What becomes a slice or a sample once all names are known.
@@ -75,6 +80,8 @@ impl Builder {
             metadata: Vec::new(),
             system: Vec::new(),
             damage: Vec::new(),
+            met: Vec::new(),
+            utids: None,
         }
     }
 
@@ -83,6 +90,16 @@ impl Builder {
         self.only_running = true;
         self.columns.sched = SchedRows::Same(0);
         self
+    }
+
+    /// When each life was met, by utid.
+    pub(super) fn met(&self) -> &[Met] {
+        &self.met
+    }
+
+    /// Lives get these numbers in the end, by the fold's utid; the facts that [`Builder::finish`] is given have them.
+    pub(super) fn renumber(&mut self, utids: Vec<Utid>) {
+        self.utids = Some(utids);
     }
 
     /// Makes the columns readable. `facts` carries threads, processes and files; what the trace said on the
@@ -107,12 +124,28 @@ impl Builder {
         facts.sampled_hz = facts.sampled_hz.or(told.sampled_hz);
         self.fold_pending();
         self.tell_metadata();
+        self.renumber_threads();
         self.columns
+    }
+
+    fn renumber_threads(&mut self) {
+        let Some(utids) = self.utids.take().filter(|u| !(0..).eq(u.iter().copied())) else { return };
+        let new = |utid: Utid| utids.get(utid as usize).copied().unwrap_or(utid);
+        self.columns.states.renumber_threads(&utids);
+        for track in &mut self.columns.tracks {
+            if let Track::Thread(utid) = track {
+                *utid = new(*utid);
+            }
+        }
+        self.columns.events.iter_mut().for_each(|(_, emitter)| *emitter = emitter.map(new));
     }
 
     /// Perfetto does not name threads by what wake-ups call them. Our own recordings name every thread; in foreign
     /// ones a thread that never ran and that no process tree names has none here either.
     fn forget_wakeup_names(&mut self) {
+        if self.utids.is_some() {
+            return;
+        }
         for (utid, thread) in self.columns.facts.threads.iter_mut().enumerate().skip(1) {
             if !self.ran.get(utid).copied().unwrap_or(false) && !self.told.contains(&thread.tid) {
                 thread.name = NameId::EMPTY;
@@ -322,6 +355,13 @@ impl Sink for Builder {
         if kept {
             self.columns.events.push((*event, emitter));
         }
+    }
+
+    fn new_thread(&mut self, ts: u64, utid: Utid, tid: Tid) {
+        if utid as usize >= self.met.len() {
+            self.met.resize(utid as usize + 1, (ts, tid));
+        }
+        self.met[utid as usize] = (ts, tid);
     }
 
     fn late_reason(&mut self, _: Utid, row: u32, io_wait: bool, function: NameId) {

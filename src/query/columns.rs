@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 use super::column::Column;
 use super::facts::Facts;
 use super::postings::Postings;
+use super::reach::Reach;
 pub use super::states::{Kind, States};
 use crate::names::{NameId, NameTable};
 use crate::sched::event::{Event, Tid};
@@ -112,6 +113,8 @@ pub struct Columns {
     pub cpus_seen: Vec<bool>,
     /// The time asked for: rows that lie outside of it altogether are not shown.
     pub asked: Option<Window>,
+    /// In a rehearsal: what plans ask for.
+    pub(super) rehearsed: Option<Reach>,
     index: Index,
 }
 

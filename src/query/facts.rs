@@ -28,6 +28,8 @@ pub struct Thread {
     pub main: Option<bool>,
     /// One of the recorder's own threads.
     pub own: bool,
+    /// It was not met in the time asked for.
+    pub unmet: bool,
 }
 
 /// One life of a process; its place in the list is its `upid`.
@@ -49,6 +51,8 @@ pub struct Process {
     pub cmdline: NameId,
     /// Cgroup path (EMPTY if not known).
     pub cgroup: NameId,
+    /// None of its threads was met in the time asked for.
+    pub unmet: bool,
 }
 
 /// A file that was read.
@@ -118,7 +122,9 @@ impl Facts {
     /// The lives of threads and processes as the fold told them apart, named as Perfetto's tables name them:
     /// a process by its command (else by its main thread), the main thread of a kernel process like the process,
     /// kworkers without the work they are at, which changes all the time.
-    pub fn of_lives(threads: &Threads, names: &mut NameTable) -> Facts {
+    ///
+    /// Threads have the names they had at `until`, ns on CLOCK_BOOTTIME.
+    pub fn of_lives(threads: &Threads, names: &mut NameTable, until: u64) -> Facts {
         let mut facts = Facts::default();
         for (upid, life) in threads.processes() {
             let words: Vec<&[u8]> = life.cmdline.iter().map(|w| names.bytes(*w)).collect();
@@ -141,6 +147,7 @@ impl Facts {
                 uid: life.uid,
                 cmdline: names.intern(&joined),
                 cgroup: life.cgroup,
+                unmet: false,
             });
         }
         for (utid, life) in threads.iter() {
@@ -149,7 +156,7 @@ impl Facts {
             let name = match (life.upid, process) {
                 _ if utid == IDLE => names.intern(b"swapper"),
                 (Some(upid), Some(p)) if p.kernel && main == Some(true) => facts.processes[upid as usize].name,
-                _ => life.name(),
+                _ => life.name_at(until),
             };
             facts.threads.push(Thread {
                 tid: life.tid,
@@ -159,6 +166,7 @@ impl Facts {
                 end: life.end,
                 main,
                 own: life.own,
+                unmet: false,
             });
         }
         facts

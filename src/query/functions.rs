@@ -16,6 +16,10 @@ const PURE: FunctionFlags = FunctionFlags::SQLITE_UTF8.union(FunctionFlags::SQLI
 /// The function that looks into raw events.
 pub const EXTRACT_ARG: &str = "extract_arg";
 
+/// Functions whose answer depends on all that was recorded, whatever rows they are asked of.
+pub const OF_ALL: [&str; 7] =
+    ["trace_start", "trace_end", "trace_dur", "to_realtime", "to_monotonic", "abs_time_str", EXTRACT_ARG];
+
 /// Makes them all known to the connection.
 pub fn register(conn: &Connection, columns: &Arc<Columns>) -> Result<()> {
     bounds(conn, columns.window)?;

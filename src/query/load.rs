@@ -5,8 +5,11 @@ use std::path::PathBuf;
 use super::builder::{Builder, Keep};
 use super::columns::Columns;
 use super::facts::{Facts, Segment};
-use crate::feed::{self, FeedError, OnProgress, SourceFile, Survey};
-use crate::sched::event::Item;
+use super::numbering::{self, Numbering};
+use super::reach::Rows;
+use crate::feed::{self, FeedError, Lives, OnProgress, SourceFile, Stretch, Survey};
+use crate::names::NameTable;
+use crate::sched::event::{Item, ThreadNow};
 use crate::sched::fold::{Consumer, Folding};
 use crate::sched::model::Model;
 use crate::sched::summary::Window;
@@ -15,13 +18,17 @@ use crate::time::ClockMap;
 
 /// What to load.
 #[derive(Debug, Clone, Default)]
-pub struct Request {
+pub struct Request<'a> {
     /// Stores, segments, snapshots, Perfetto traces.
     pub paths: Vec<PathBuf>,
     /// The time asked for; `None`: all.
     pub window: Option<Window>,
     /// What of it to keep.
     pub kept: Kept,
+    /// Who lived when in all that was recorded: utids are then the same whatever is read of it.
+    pub lives: Option<&'a Lives>,
+    /// The only rows that are wanted, where no time was asked for otherwise: no more is read than they need. Needs `lives`.
+    pub rows: Option<&'a Rows>,
 }
 
 /// What is kept of what is read.
@@ -64,7 +71,7 @@ pub struct Loaded {
 ///
 /// # Errors
 /// Nothing is there, or it cannot be opened. Damage inside files is told in the result instead.
-pub fn load(request: &Request, survey: &Survey, progress: OnProgress<'_>) -> Result<Loaded, FeedError> {
+pub fn load(request: &Request<'_>, survey: &Survey, progress: OnProgress<'_>) -> Result<Loaded, FeedError> {
     load_beside(request, survey, None, progress)
 }
 
@@ -73,22 +80,45 @@ pub fn load(request: &Request, survey: &Survey, progress: OnProgress<'_>) -> Res
 /// # Errors
 /// As [`load`].
 pub fn load_beside(
-    request: &Request,
+    request: &Request<'_>,
     survey: &Survey,
     model: Option<&mut Model>,
     progress: OnProgress<'_>,
 ) -> Result<Loaded, FeedError> {
     let builder = Builder::new(request.kept.events);
     let folding = Folding::new(if request.kept.only_running { builder.only_running() } else { builder });
-    let mut both = Both { folding, model };
-    let loaded = feed::load(&request.paths, request.window, &mut both, progress)?;
-    let folding = both.folding;
+    let rows = request.lives.zip(request.rows).filter(|_| request.window.is_none() && model.is_none());
+    let stretch = match (rows, request.window) {
+        (Some((_, rows)), _) => Stretch::Whole(rows.window),
+        (None, Some(window)) => Stretch::Window(window),
+        (None, None) => Stretch::All,
+    };
+    let only_running = request.kept.only_running;
+    let mut both = Both { folding, model, rows, only_running };
+    let names = request.lives.map_or_else(NameTable::new, |l| l.names.clone());
+    let loaded = feed::load_stretch(&request.paths, stretch, names, &mut both, &mut *progress)?;
+    let mut folding = both.folding;
     let mut names = loaded.names;
-    let mut facts = Facts::of_lives(folding.folder.threads(), &mut names);
+    let until = request.window.map_or(u64::MAX, |w| w.to);
+    let numbering = request.lives.map(|lives| Numbering::new(lives, folding.folder.threads(), folding.sink.met()));
+    let mut facts = match &numbering {
+        Some(numbering) => numbering.facts(&mut names, until, request.window.is_some()),
+        None => Facts::of_lives(folding.folder.threads(), &mut names, until),
+    };
+    let known = numbering.as_ref().filter(|n| !n.strangers.is_empty()).and(request.lives).map(|l| l.threads.len());
+    if let Some(utids) = numbering.map(|n| n.utids) {
+        folding.sink.renumber(utids);
+    }
     facts.valid_from = folding.folder.valid_from();
     facts.damage.extend(loaded.damage.iter().map(|text| (None, text.clone())));
     facts.segments = files(survey, &loaded.clocks);
     let columns = folding.sink.finish(names, facts, request.window);
+    if let (Some((_, rows)), Some(known)) = (rows, known)
+        && numbering::names_strangers(&columns, rows, known)
+    {
+        // Which numbers strangers have is only known when all was read.
+        return load(&Request { rows: None, ..request.clone() }, survey, progress);
+    }
     let (clocks, events, frames) = (loaded.clocks, loaded.events, loaded.frames);
     Ok(Loaded { columns, clocks, damage: loaded.damage, events, frames, complete: loaded.complete })
 }
@@ -97,7 +127,12 @@ pub fn load_beside(
 struct Both<'a> {
     folding: Folding<Builder>,
     model: Option<&'a mut Model>,
+    rows: Option<(&'a Lives, &'a Rows)>,
+    only_running: bool,
 }
+
+/// What is told of a moment after it (why a thread blocked, events that came late) comes within this time, ns.
+const AFTER: u64 = 1_000_000_000;
 
 impl Consumer for Both<'_> {
     #[inline]
@@ -113,6 +148,23 @@ impl Consumer for Both<'_> {
         if let Some(model) = &mut self.model {
             model.end();
         }
+    }
+
+    /// Every row that is wanted has ended, and what is told later of it was told.
+    fn has_enough(&self) -> bool {
+        let (folder, Some((lives, rows))) = (&self.folding.folder, self.rows) else { return false };
+        if folder.latest() <= rows.window.to.saturating_add(AFTER) {
+            return false;
+        }
+        let wanted = |local| match &rows.utids {
+            None => true,
+            Some(utids) => numbering::utid(lives, folder.threads(), self.folding.sink.met(), local)
+                .is_none_or(|utid| utids.contains(&utid)),
+        };
+        let kept = |state| !self.only_running || state == ThreadNow::Running;
+        !folder
+            .open_intervals()
+            .any(|i| (rows.window.from..rows.window.to).contains(&i.start) && kept(i.state) && wanted(i.utid))
     }
 }
 

@@ -256,6 +256,19 @@ impl States {
         }
     }
 
+    /// Gives every thread, waker and preemptor its number by `utids`, which has one for each that was given so far.
+    pub(super) fn renumber_threads(&mut self, utids: &[Utid]) {
+        let new = |utid: u32| utids.get(utid as usize).copied().unwrap_or(utid);
+        for block in &mut self.blocks {
+            block.utid.iter_mut().for_each(|utid| *utid = new(*utid));
+            for (kind, a) in block.kind.iter().zip(&mut block.a) {
+                if matches!(kind, Kind::Runnable | Kind::Preempted) {
+                    *a = new(*a);
+                }
+            }
+        }
+    }
+
     /// Puts the few rows that begin before their predecessors (those of a state block) into place, and gives rows
     /// that were never delivered the time of the row before: from here on time never falls. True if rows moved.
     pub(super) fn settle(&mut self) -> bool {

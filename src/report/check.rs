@@ -104,7 +104,7 @@ pub fn rehearse(metrics: &[Metric]) -> Result<Kept, CheckError> {
         };
         run.map_err(|error| CheckError::Query { name: m.name.clone(), error })?;
     }
-    Ok(rehearsal.map_or_else(Kept::default, |r| r.needs()))
+    Ok(rehearsal.map_or_else(Kept::default, |r| r.needs().kept))
 }
 
 /// Measures them all.

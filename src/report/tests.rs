@@ -181,7 +181,7 @@ fn the_summary_says_what_the_screens_say_with_numbers_and_instants() {
     }
     folding.end();
     model.end();
-    let facts = crate::query::facts::Facts::of_lives(folding.folder.threads(), &mut names);
+    let facts = crate::query::facts::Facts::of_lives(folding.folder.threads(), &mut names, u64::MAX);
     let c = folding.sink.finish(names, facts, None);
     let detector = Detector { model: &model, thresholds: Default::default() };
     let t = &make(Kind::Summary, &c, &Picked::everything(&c), 8, Some(detector))[1];

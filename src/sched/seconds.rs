@@ -159,7 +159,7 @@ impl Sink for Seconds {
         }
     }
 
-    fn new_thread(&mut self, utid: Utid, tid: Tid) {
+    fn new_thread(&mut self, _ts: u64, utid: Utid, tid: Tid) {
         if utid as usize >= self.tids.len() {
             self.tids.resize(utid as usize + 1, 0);
         }

@@ -76,6 +76,8 @@ pub struct Engine {
     included: BTreeSet<&'static str>,
     /// There is no data: statements that give rows are only prepared (see [`super::rehearsal`]).
     pub(super) rehearses: bool,
+    /// Functions were made from SQL.
+    pub(super) defines_functions: bool,
 }
 
 /// A question must not write files, whoever asks it as root: ATTACH (and with it VACUUM INTO) is refused. Tables that a
@@ -87,8 +89,35 @@ fn no_files(asked: &AuthContext<'_>) -> Authorization {
     }
 }
 
-/// Tables that statements read, and functions that they call, in lower case.
-pub type Reads = BTreeSet<String>;
+/// What statements read and call, in lower case.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reads {
+    /// Tables and views.
+    pub tables: BTreeSet<String>,
+    /// Columns, as `table.column`.
+    pub columns: BTreeSet<String>,
+    /// Functions.
+    pub functions: BTreeSet<String>,
+    /// Functions or virtual tables were made, whose own statements are not seen before they run.
+    pub defines: bool,
+}
+
+impl Reads {
+    fn note(&mut self, action: AuthAction<'_>) {
+        match action {
+            AuthAction::Read { table_name, column_name } => {
+                let table = table_name.to_ascii_lowercase();
+                self.columns.insert(format!("{table}.{}", column_name.to_ascii_lowercase()));
+                self.tables.insert(table);
+            }
+            AuthAction::Function { function_name } => {
+                self.functions.insert(function_name.to_ascii_lowercase());
+            }
+            AuthAction::CreateVtable { .. } => self.defines = true,
+            _ => {}
+        }
+    }
+}
 
 impl Engine {
     /// A fresh in-memory database with all tables over `columns`.
@@ -111,7 +140,13 @@ impl Engine {
         vtab::register::<events::Args>(&conn, &columns)?;
         span_join::register(&conn)?;
         small::create(&conn, &columns)?;
-        Ok(Engine { conn, macros: Macros::new(), included: BTreeSet::new(), rehearses: false })
+        Ok(Engine {
+            conn,
+            macros: Macros::new(),
+            included: BTreeSet::new(),
+            rehearses: false,
+            defines_functions: false,
+        })
     }
 
     /// Lets another thread stop a running query (Ctrl-C).
@@ -122,13 +157,8 @@ impl Engine {
     /// Notes in `reads` what statements read from here on.
     pub(super) fn note_reads(&self, reads: Arc<Mutex<Reads>>) {
         self.conn.authorizer(Some(move |asked: AuthContext<'_>| {
-            let name = match asked.action {
-                AuthAction::Read { table_name, .. } => Some(table_name),
-                AuthAction::Function { function_name } => Some(function_name),
-                _ => None,
-            };
-            if let (Some(name), Ok(mut reads)) = (name, reads.lock()) {
-                reads.insert(name.to_ascii_lowercase());
+            if let Ok(mut reads) = reads.lock() {
+                reads.note(asked.action);
             }
             no_files(&asked)
         }));
@@ -155,6 +185,7 @@ impl Engine {
                     self.macros.insert(name, body);
                 }
                 Statement::Function(function) => {
+                    self.defines_functions = true;
                     let result = match &function.returns {
                         Returns::Value => table_function::register_scalar(&self.conn, &function),
                         Returns::Table(_) => table_function::register_table(&self.conn, &function),
@@ -171,6 +202,13 @@ impl Engine {
         let mut answer = Answer { limit, ..Answer::default() };
         self.run(script, &mut answer)?;
         Ok(answer)
+    }
+
+    /// Tables that hold rows of their own, and are no views of others.
+    pub(super) fn base_tables(&self) -> Result<Vec<String>, QueryError> {
+        let mut list = self.conn.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'")?;
+        let made = list.query_map([], |row| row.get(0))?.collect::<Result<Vec<String>, _>>()?;
+        Ok(made.into_iter().chain(BUILT_IN.map(str::to_owned)).collect())
     }
 
     /// Names of all tables and views with their columns (for `.tables`, `.schema` and completion).

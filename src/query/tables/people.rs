@@ -19,6 +19,10 @@ impl Table for Thread {
         c.facts.threads.len() as u32
     }
 
+    fn visible(c: &Columns, utid: u32) -> bool {
+        c.facts.threads.get(utid as usize).is_some_and(|t| !t.unmet)
+    }
+
     fn cell(c: &Columns, utid: u32, column: c_int) -> Cell<'_> {
         let Some(t) = c.facts.threads.get(utid as usize) else { return Cell::Null };
         match column {
@@ -56,6 +60,10 @@ impl Table for Process {
 
     fn rows(c: &Columns) -> u32 {
         c.facts.processes.len() as u32
+    }
+
+    fn visible(c: &Columns, upid: u32) -> bool {
+        c.facts.processes.get(upid as usize).is_some_and(|p| !p.unmet)
     }
 
     fn cell(c: &Columns, upid: u32, column: c_int) -> Cell<'_> {

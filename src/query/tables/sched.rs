@@ -81,6 +81,7 @@ macro_rules! sched_table {
             const NAME: &'static str = $name;
             const DDL: &'static str = $ddl;
             const LAYOUT: Layout = SCHED;
+            const UTID: Option<c_int> = Some(at::UTID);
             fn rows(c: &Columns) -> u32 {
                 c.sched.len()
             }
@@ -145,6 +146,7 @@ impl Table for ThreadState {
         state TEXT, io_wait INTEGER, blocked_function TEXT, waker_utid INTEGER, waker_id INTEGER, \
         irq_context INTEGER, ucpu INTEGER, upid INTEGER HIDDEN, end_known INTEGER HIDDEN)";
     const LAYOUT: Layout = Layout { ts: Some(1), ids: &[0], keys: &[4] };
+    const UTID: Option<c_int> = Some(4);
 
     fn rows(c: &Columns) -> u32 {
         c.states.len()
@@ -206,6 +208,7 @@ impl Table for Wait {
         kind TEXT, state TEXT, cpu INTEGER, waker_utid INTEGER, irq_context INTEGER, preemptor_utid INTEGER, \
         io_wait INTEGER, blocked_function TEXT, end_known INTEGER)";
     const LAYOUT: Layout = Layout { ts: Some(1), ids: &[0], keys: &[3] };
+    const UTID: Option<c_int> = Some(3);
 
     fn rows(c: &Columns) -> u32 {
         c.states.len()

@@ -127,7 +127,7 @@ impl Folder {
         for utid in known..self.live.len() {
             let utid = utid as Utid;
             if let Some(life) = self.threads.get(utid) {
-                sink.new_thread(utid, life.tid);
+                sink.new_thread(self.now, utid, life.tid);
             }
         }
     }

@@ -132,9 +132,9 @@ pub trait Sink {
     fn fact(&mut self, item: &Item) {
         let _ = item;
     }
-    /// Thread `utid` (kernel id `tid`) is seen for the first time.
-    fn new_thread(&mut self, utid: Utid, tid: Tid) {
-        let _ = (utid, tid);
+    /// Thread `utid` (kernel id `tid`) is seen for the first time, at `ts` (0: before any event).
+    fn new_thread(&mut self, ts: u64, utid: Utid, tid: Tid) {
+        let _ = (ts, utid, tid);
     }
     /// From `ts` on, `depth` threads are ready on this CPU's queue (target CPU of the wake-up, following migrations).
     fn queue(&mut self, ts: u64, cpu: u32, depth: u32) {
@@ -160,6 +160,10 @@ pub trait Consumer {
     /// Between items: `names` has every name that the items so far refer to.
     fn checkpoint(&mut self, names: &NameTable) {
         let _ = names;
+    }
+    /// True, between checkpoints, if nothing that may still come is wanted: who reads may then end early.
+    fn has_enough(&self) -> bool {
+        false
     }
     /// The data ends here.
     fn end(&mut self) {}

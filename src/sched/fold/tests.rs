@@ -26,7 +26,7 @@ impl Sink for Rows {
     fn wake(&mut self, ts: u64, waker: Option<Utid>, wakee: Utid, _target_cpu: u32) {
         self.wakes.push((ts, waker, wakee));
     }
-    fn new_thread(&mut self, _utid: Utid, tid: Tid) {
+    fn new_thread(&mut self, _ts: u64, _utid: Utid, tid: Tid) {
         self.tids.push(tid);
     }
     fn queue(&mut self, ts: u64, cpu: u32, depth: u32) {

@@ -95,7 +95,7 @@ impl Sink for Kept {
         }
     }
 
-    fn new_thread(&mut self, utid: Utid, _tid: i32) {
+    fn new_thread(&mut self, _ts: u64, utid: Utid, _tid: i32) {
         let len = utid as usize + 1;
         if self.threads.len() < len {
             self.threads.resize_with(len, ThreadList::default);
