@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod trace_processor_support;
+
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,12 +15,15 @@ use dashcam::export::{Exporter, Target, perfetto};
 use dashcam::feed;
 use dashcam::names::NameTable;
 use dashcam::perfetto::decode::Decoder;
+use dashcam::perfetto::encode::{BundleBuilder, packets};
 use dashcam::sched::event::{
     ClockSnapshot, Event, EventKind, Item, Loss, ProcessFact, Switch, SystemFact, ThreadFact, Wake,
 };
 use dashcam::sched::fold::Consumer;
 use dashcam::sched::state::StateLayout;
 use dashcam::sched::summary::Window;
+use dashcam::store::footer::BootId;
+use dashcam::store::probe::identity;
 
 /// Two CPUs. cpu0: idle, loader from 1 s, out in D at 2 s; 12 events lost after that; logger is put on at 4 s. cpu1: a
 /// waking from interrupt, then a loss that nobody counted.
@@ -234,6 +239,55 @@ fn perfetto_plain_and_zstd_hold_the_same_packets_and_foreign_files_are_cut_by_pa
     std::fs::write(torn.path(), [&plain[..], b"xyz"].concat()).unwrap();
     let e = perfetto::export(&[torn.path().to_owned()], whole, false, &mut Vec::new()).unwrap_err().to_string();
     assert!(e.contains("a packet does not begin where it should"), "{e}");
+}
+
+/// A file of ours with 12 events lost on CPU 0 and an unknown number on CPU 3, out again through the export: our reader has
+/// both as they were, and Perfetto's trace processor lists both CPUs under data loss.
+#[test]
+fn case_99_perfetto_states_both_losses_also_to_the_trace_processor() {
+    let (mut head, mut data) = (Vec::new(), Vec::new());
+    let clock =
+        ClockSnapshot { boot: 100, mono: 100, real: 1_700_000_000_000_000_100, tai: 0, zone_offset_minutes: None };
+    packets::clocks(&clock, &mut head);
+    identity(BootId([7; 16]), "test", 100, &mut head);
+    let system = packets::System { release: b"6.18.44".to_vec(), cpus: 4, ..packets::System::default() };
+    packets::system(&system, &mut head);
+    let (mut bundle, comm) = (BundleBuilder::new(), |name: &[u8]| {
+        let mut out = [0; 16];
+        out[..name.len()].copy_from_slice(name);
+        out
+    });
+    for (cpu, count) in [(0, Some(12)), (1, None), (3, None)] {
+        bundle.switch(1000, 1, 11, 120, &comm(b"before"));
+        bundle.finish(cpu, None, &mut data);
+        bundle.switch(9000, 1, 12, 120, &comm(b"after"));
+        // CPU 1 lost nothing.
+        bundle.finish(cpu, (cpu != 1).then_some(Loss { cpu, from: 1000, to: 9000, count }), &mut data);
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let (file, out) = (dir.path().join("in.pftrace.zst"), dir.path().join("out.pftrace"));
+    let frames: Vec<u8> = [head, data].iter().flat_map(|p| zstd::encode_all(&p[..], 3).unwrap()).collect();
+    std::fs::write(&file, frames).unwrap();
+    perfetto::export(&[file], None, false, &mut std::fs::File::create(&out).unwrap()).unwrap();
+
+    let mut losses = Losses::default();
+    feed::load(std::slice::from_ref(&out), None, &mut losses, &mut |_| ControlFlow::Continue(())).unwrap();
+    let loss = |cpu, count| Loss { cpu, from: 1000, to: 9000, count };
+    assert_eq!(losses.0, [loss(0, Some(12)), loss(3, None)]);
+    let sql = "SELECT idx, severity FROM stats WHERE name = 'ftrace_cpu_has_data_loss' AND value > 0 ORDER BY idx";
+    let told = trace_processor_support::ask(&out, &[sql]);
+    assert_eq!(serde_json::to_string(&told[0]).unwrap(), r#"[[0,"data_loss"],[3,"data_loss"]]"#);
+}
+
+#[derive(Default)]
+struct Losses(Vec<Loss>);
+
+impl Consumer for Losses {
+    fn item(&mut self, item: &Item) {
+        if let Item::Loss(loss) = item {
+            self.0.push(*loss);
+        }
+    }
 }
 
 /// Packets that hold events, and all packets, of a trace that is whole.

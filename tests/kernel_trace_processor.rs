@@ -22,6 +22,8 @@ use trace_processor_support::{ask, load_and_ask, plain};
 /// What is recorded once, for all tests here.
 struct Recording {
     dir: PathBuf,
+    /// A thread that changed its name in the first segment and slept from then on.
+    renamed: i64,
     /// In order.
     segments: Vec<PathBuf>,
     snapshot: PathBuf,
@@ -79,6 +81,15 @@ fn record() -> Recording {
         assert!(recorder.0.try_wait().unwrap().is_none() && Instant::now() < end, "the recorder does not get ready");
         thread::sleep(Duration::from_millis(5));
     }
+    let (tell, told) = std::sync::mpsc::channel();
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    let sleeper = named("judge-before", move || {
+        // SAFETY: the name is a C string.
+        unsafe { libc::prctl(libc::PR_SET_NAME, c"judge-after".as_ptr()) };
+        tell.send(i64::from(nix::unistd::gettid().as_raw())).unwrap();
+        let _ = released.recv();
+    });
+    let renamed = told.recv().unwrap();
     let marker = Path::new("/sys/kernel/tracing/instances").join(&instance).join("trace_marker");
     load(&dir, &marker);
     ok(&["rotate"]);
@@ -90,9 +101,11 @@ fn record() -> Recording {
     let mut segments: Vec<_> = fs::read_dir(store.join("segments")).unwrap().map(|e| e.unwrap().path()).collect();
     segments.sort();
     assert!(segments.len() >= 2);
+    drop(release);
+    sleeper.join().unwrap();
     let export = dir.join("export.pftrace");
     ok(&["export", "--format", "perfetto", "-o", export.to_str().unwrap()]);
-    Recording { dir, segments, snapshot, export }
+    Recording { dir, renamed, segments, snapshot, export }
 }
 
 fn named(name: &str, body: impl FnOnce() + Send + 'static) -> thread::JoinHandle<()> {
@@ -252,7 +265,7 @@ fn every_table_has_its_rows() {
         assert!(int(&a[0][0][0]) >= 2 && int(&a[0][0][1]) > 2, "{what}: {:?}", a[0]);
         let pid = i64::from(std::process::id());
         let names: Vec<_> = a[1].iter().map(|r| (text(&r[0]).unwrap(), int(&r[1]))).collect();
-        assert_eq!(names, ["judge-io", "judge-last", "judge-mark", "judge-push"].map(|n| (n, pid)), "{what}");
+        assert_eq!(names, ["judge-after", "judge-io", "judge-last", "judge-mark", "judge-push"].map(|n| (n, pid)), "{what}");
         assert!(a[1].iter().all(|r| text(&r[2]).unwrap().contains("kernel_trace_pr")), "{what}: {:?}", a[1]);
         let blocked: BTreeMap<_, _> = a[2].iter().map(|r| (r[0].as_i64(), (int(&r[1]), int(&r[2])))).collect();
         let (times, functions) = blocked[&Some(1)];
@@ -268,6 +281,24 @@ fn every_table_has_its_rows() {
         let since = boot.real as i64 - boot.boot as i64;
         assert!((int(&a[7][0][0]) - since).abs() < 60_000_000_000, "{what}: {} {since}", a[7][0][0]);
     }
+}
+
+/// The test's own main thread sleeps in all of it, and so does the renamed one in the last segment.
+#[test]
+fn case_46_50_51_a_segment_alone_names_those_who_slept_all_the_time() {
+    let made = recording();
+    let alone = plain(&made.segments[made.segments.len() - 1..], &made.dir.join("alone.pftrace"));
+    let pid = std::process::id();
+    let of = |tid: i64| format!("SELECT t.name, p.pid FROM thread t JOIN process p USING (upid) WHERE t.tid = {tid}");
+    let told = ask(&alone, &[&of(i64::from(pid)), &of(made.renamed)]);
+    let leader = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap();
+    let row = |name: &str| vec![vec![Value::from(name), Value::from(pid)]];
+    assert_eq!(told, [row(leader.trim_end()), row("judge-after")]);
+    // Where it changed its name both are known, each at its time.
+    let first = plain(&made.segments[..1], &made.dir.join("first-alone.pftrace"));
+    let renames = "SELECT EXTRACT_ARG(arg_set_id, 'oldcomm'), EXTRACT_ARG(arg_set_id, 'newcomm') FROM ftrace_event \
+                   WHERE name = 'task_rename' AND EXTRACT_ARG(arg_set_id, 'newcomm') = 'judge-after'";
+    assert_eq!(ask(&first, &[renames])[0], [["judge-before", "judge-after"].map(Value::from).to_vec()]);
 }
 
 /// v52 knows no zstd; from v58 on Perfetto opens segments as they are. Either takes what `zstd -dc` gives.
