@@ -265,7 +265,11 @@ fn every_table_has_its_rows() {
         assert!(int(&a[0][0][0]) >= 2 && int(&a[0][0][1]) > 2, "{what}: {:?}", a[0]);
         let pid = i64::from(std::process::id());
         let names: Vec<_> = a[1].iter().map(|r| (text(&r[0]).unwrap(), int(&r[1]))).collect();
-        assert_eq!(names, ["judge-after", "judge-io", "judge-last", "judge-mark", "judge-push"].map(|n| (n, pid)), "{what}");
+        assert_eq!(
+            names,
+            ["judge-after", "judge-io", "judge-last", "judge-mark", "judge-push"].map(|n| (n, pid)),
+            "{what}"
+        );
         assert!(a[1].iter().all(|r| text(&r[2]).unwrap().contains("kernel_trace_pr")), "{what}: {:?}", a[1]);
         let blocked: BTreeMap<_, _> = a[2].iter().map(|r| (r[0].as_i64(), (int(&r[1]), int(&r[2])))).collect();
         let (times, functions) = blocked[&Some(1)];
