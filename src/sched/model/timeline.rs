@@ -95,8 +95,10 @@ impl Model {
             }
             let end = bundles.column_end(piece.start);
             let first = at;
-            for short in list.range(at..at + LOOKED_AT).take_while(|p| p.start < end && p.end - p.start < column) {
-                bundles.short(end, (utid, short.now()), (short.start, Some(short.end)), || self.span_of(utid, short));
+            // What was open at the end of the data is in the list too, without an end.
+            for short in list.range(at..at + LOOKED_AT).take_while(|p| p.start < end && !wide(p)) {
+                let stop = (!short.is_open()).then_some(short.end);
+                bundles.short(end, (utid, short.now()), (short.start, stop), || self.span_of(utid, short));
                 at += 1;
             }
             if let Some(short) = open.filter(|p| at == list.len() && p.start < end && !wide(p)) {

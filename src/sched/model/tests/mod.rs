@@ -280,6 +280,13 @@ fn the_time_line_bundles_what_is_shorter_than_a_column() {
         coarse[0].iter().map(|s| (s.start / MS, s.end.map(|e| e / MS), s.utid, s.row)).collect::<Vec<_>>(),
         [(0, Some(600), eight, BUNDLE), (600, None, 0, BUNDLE),]
     );
+    // The end of the data ends nothing: its last run is short, and open, still.
+    let mut ended = told(&story());
+    ended.finish();
+    for columns in [2, 1000] {
+        let whole = model.timeline(ms(0, 1000), columns, &tracks[1..], &names);
+        assert_eq!(ended.timeline(ms(0, 1000), columns, &tracks[1..], &names), whole);
+    }
 }
 
 #[test]

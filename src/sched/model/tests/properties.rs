@@ -105,6 +105,9 @@ proptest! {
         seconds.sink.take_before(u64::MAX, &seconds.folder);
         model.prune_before(u64::MAX / 3);
         model.finish();
+        for utid in 0..4 {
+            model.timeline(window, 80, &[TrackId::Cpu(utid), TrackId::Thread(utid)], &names);
+        }
     }
 }
 
