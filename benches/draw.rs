@@ -10,7 +10,7 @@ use dashcam::names::NameId;
 use dashcam::sched::event::ThreadNow;
 use dashcam::sched::state::TaskState;
 use dashcam::sched::summary::{
-    CpuRow, LatencyStats, OccupancyCell, Overview, Span, StateTimes, ThreadRow, TrackId, Window,
+    CpuRow, Instead, LatencyStats, OccupancyCell, Overview, Span, StateTimes, ThreadRow, TrackId, Window,
 };
 use dashcam::time::{ClockMap, ClockPair, Zone};
 use dashcam::tui::answers::{Answer, Reply, TimelineView, Track};
@@ -114,7 +114,7 @@ fn thread(utid: u32) -> ThreadRow {
         voluntary: n,
         involuntary: n / 3,
         migrations: n / 5,
-        ran_instead: Some((1 + utid % 100, 0.5)),
+        ran_instead: Some(Instead { utid: 1 + utid % 100, share: 0.5, estimated: false }),
         last_waker: Some(Some(1 + utid % 100)),
         blocked_function: NameId::EMPTY,
         blocked_max: 0,

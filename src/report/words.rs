@@ -2,7 +2,7 @@
 
 use crate::names::NameId;
 use crate::sched::fold::Utid;
-use crate::sched::summary::{Finding, FindingKind};
+use crate::sched::summary::{Finding, FindingKind, Instead};
 use crate::units::show;
 
 /// Where the words behind the ids come from. Texts must be safe to draw already.
@@ -11,6 +11,11 @@ pub trait Words {
     fn thread(&self, utid: Utid) -> String;
     /// An interned text; empty when not known.
     fn text(&self, id: NameId) -> String;
+}
+
+/// The share of who ran instead, with a sign where it was reckoned from some of the waits.
+pub fn instead_share(most: &Instead) -> String {
+    format!("{}{}", if most.estimated { "≈" } else { "" }, show::percent_whole(most.share))
 }
 
 /// A finding as one sentence without a full stop; `window` is the length it was reckoned over, ns.
@@ -24,8 +29,8 @@ pub fn finding(finding: &Finding, window: u64, words: &impl Words) -> String {
             if latency.count > 0 {
                 text.push_str(&format!(" (p99 {}, worst {})", show::span(latency.p99), show::span(latency.max)));
             }
-            if let Some((other, part)) = instead {
-                text.push_str(&format!("; {} ran instead for {} of that", name(*other), show::percent_whole(*part)));
+            if let Some(most) = instead {
+                text.push_str(&format!("; {} ran instead for {} of that", name(most.utid), instead_share(most)));
             }
             text
         }
@@ -87,10 +92,16 @@ mod tests {
 
     #[test]
     fn every_finding_says_its_numbers() {
+        let instead = Some(Instead { utid: 2, share: 0.83, estimated: false });
         let latency = LatencyStats { count: 9, p99: 4_100_000, max: 12_000_000, ..LatencyStats::default() };
         assert_eq!(
-            said(FindingKind::Starving { utid: 1, share: 0.213, latency, instead: Some((2, 0.83)) }),
+            said(FindingKind::Starving { utid: 1, share: 0.213, latency, instead }),
             "pt_loader:0 was ready but not running 21 % of the last 10 s (p99 4.1 ms, worst 12 ms); logship ran instead for 83 % of that"
+        );
+        let some = Some(Instead { utid: 2, share: 0.83, estimated: true });
+        assert_eq!(
+            said(FindingKind::Starving { utid: 1, share: 0.213, latency: LatencyStats::default(), instead: some }),
+            "pt_loader:0 was ready but not running 21 % of the last 10 s; logship ran instead for ≈83 % of that"
         );
         assert_eq!(
             said(FindingKind::LongBlocked { utid: 3, longest: 312_000_000, count: 3, function: NameId(1) }),

@@ -11,7 +11,8 @@ use std::borrow::Cow;
 pub struct TaskState(pub u16);
 
 impl TaskState {
-    /// Still runnable, gave the CPU up itself (yield) or was switched out without the preempt bit: "R".
+    /// Still runnable, switched out without the preempt bit: "R". It yielded, or was made to leave on its way back to user
+    /// mode (`exit_to_user_mode_loop` calls `schedule`, which does not set the bit).
     pub const RUNNABLE: TaskState = TaskState(0);
     /// Interruptible sleep: "S".
     pub const SLEEPING: TaskState = TaskState(1);

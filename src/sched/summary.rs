@@ -171,8 +171,8 @@ pub struct ThreadRow {
     /// Times it began to run on another CPU than before.
     pub migrations: u64,
     /// Who ran most on its CPU while it was ready, and the share of that waiting time 0..=1; `None`: nobody but the idle
-    /// thread, or it hardly waited (less than 0.1 % of the window). Of many waits, every n-th is looked at.
-    pub ran_instead: Option<(Utid, f64)>,
+    /// thread, or it hardly waited (less than 0.5 % of the window).
+    pub ran_instead: Option<Instead>,
     /// Who woke it last; `None` within: an interrupt.
     pub last_waker: Option<Option<Utid>>,
     /// Function of its longest D state in the window.
@@ -226,12 +226,23 @@ pub struct Finding {
     pub at: Window,
 }
 
+/// Who ran most on a thread's CPU while it was ready.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Instead {
+    /// Who.
+    pub utid: Utid,
+    /// Share of the waiting time, 0..=1.
+    pub share: f64,
+    /// Reckoned from some of very many waits.
+    pub estimated: bool,
+}
+
 /// What a detector found.
 #[derive(Debug, Clone, PartialEq)]
 #[allow(missing_docs, reason = "the variant's line speaks for its fields")]
 pub enum FindingKind {
     /// A thread was ready but not running for more than the threshold share of the window.
-    Starving { utid: Utid, share: f64, latency: LatencyStats, instead: Option<(Utid, f64)> },
+    Starving { utid: Utid, share: f64, latency: LatencyStats, instead: Option<Instead> },
     /// One thread used almost all of a CPU while others were ready there.
     Monopolised { cpu: u32, utid: Utid, share: f64, ready_ns: u64 },
     /// Pushed off unusually often.

@@ -144,7 +144,7 @@ fn say_overview(data: &Overview, speaker: &mut Speaker, view: &View<'_>) {
     data.cpus.iter().for_each(|cpu| say_cpu(cpu, speaker, view));
     for finding in &data.findings {
         let (utid, other) = match &finding.kind {
-            F::Starving { utid, instead, .. } => (*utid, instead.map(|i| i.0)),
+            F::Starving { utid, instead, .. } => (*utid, instead.map(|i| i.utid)),
             F::PushedOff { utid, by, .. } => (*utid, by.map(|i| i.0)),
             F::LongBlocked { utid, function, .. } => {
                 speaker.name(*function, view);
@@ -163,7 +163,7 @@ fn say_row(row: &ThreadRow, speaker: &mut Speaker, view: &View<'_>) {
     }
     row.cmdline.iter().for_each(|id| speaker.name(*id, view));
     speaker.thread(row.utid, view);
-    let others = [row.ran_instead.map(|r| r.0), row.last_waker.flatten()];
+    let others = [row.ran_instead.map(|r| r.utid), row.last_waker.flatten()];
     others.into_iter().flatten().for_each(|u| speaker.thread(u, view));
 }
 
@@ -295,7 +295,7 @@ fn track_order(
         let own = rows.iter().find(|r| r.utid == utid);
         own.and_then(|r| r.cpu).into_iter().for_each(|cpu| add(TrackId::Cpu(cpu)));
         add(TrackId::Thread(utid));
-        let instead = own.and_then(|r| r.ran_instead).map(|r| r.0);
+        let instead = own.and_then(|r| r.ran_instead).map(|r| r.utid);
         let waker = own.and_then(|r| r.last_waker).flatten();
         let known = model.threads().get(utid).and_then(|t| t.upid);
         instead.into_iter().chain(waker).for_each(|u| add(TrackId::Thread(u)));

@@ -2,7 +2,7 @@
 
 use super::super::fold::Utid;
 use super::super::latency::{Latencies, Log2Histogram};
-use super::super::summary::{CpuDetail, CpuRow, Share, ThreadDetail, Window};
+use super::super::summary::{CpuDetail, CpuRow, Instead, Share, ThreadDetail, Window};
 use super::super::threads::IDLE;
 use super::Model;
 use super::overview::Edges;
@@ -51,8 +51,8 @@ impl Model {
         }
         worst.sort_unstable_by_key(|p| (std::cmp::Reverse(self.end_of(utid, p) - p.start), p.start));
         worst.truncate(WORST);
-        let ran_instead = self.ran_instead(utid, window);
-        row.ran_instead = ran_instead.first().and_then(|s| Some((s.utid?, s.share)));
+        let (ran_instead, left) = self.ran_instead_every(1, utid, window, ALL_STRETCHES);
+        row.ran_instead = most_of(&ran_instead, left == 0);
         Some(ThreadDetail {
             row,
             prio,
@@ -222,6 +222,12 @@ impl Model {
         let (busy, known) = self.busy_known(cpu, window);
         known - busy
     }
+}
+
+/// The first of those who ran instead.
+pub(super) fn most_of(who: &[Share], estimated: bool) -> Option<Instead> {
+    let first = who.first()?;
+    Some(Instead { utid: first.utid?, share: first.share, estimated })
 }
 
 /// Shares of their own sum, most first.

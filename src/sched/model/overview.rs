@@ -7,6 +7,7 @@ use super::super::latency::Latencies;
 use super::super::occupancy::NOBODY;
 use super::super::summary::{CpuRow, LatencyStats, OccupancyCell, Overview, StateTimes, ThreadRow, Window};
 use super::Model;
+use super::detail::most_of;
 use super::lists::{Middle, ThreadList};
 use super::piece::{Kind, Piece};
 use crate::names::NameId;
@@ -16,9 +17,9 @@ use crate::names::NameId;
 const INSTEAD_PART: u64 = 200;
 const INSTEAD_FOR: usize = 128;
 /// from so many waits of each, spread evenly,
-const INSTEAD_WAITS: u64 = 128;
+const INSTEAD_WAITS: u64 = 4096;
 /// and from so many stretches of CPUs for one and for all of them together.
-const INSTEAD_EACH: usize = 4096;
+const INSTEAD_EACH: usize = 1 << 15;
 const INSTEAD_ALL: usize = 1 << 17;
 
 /// Slices of a lane's cell that are counted one by one to find who had most of it; more are left to the cells.
@@ -311,7 +312,7 @@ impl Model {
             let budget = all.min(INSTEAD_EACH);
             let (who, left) = self.ran_instead_every(every, rows[i].utid, window, budget);
             all -= budget - left;
-            rows[i].ran_instead = who.first().and_then(|s| Some((s.utid?, s.share)));
+            rows[i].ran_instead = most_of(&who, every > 1 || left == 0);
         }
     }
 

@@ -90,7 +90,7 @@ pub fn row(utid: Utid, now: ThreadNow, times: StateTimes, latency: LatencyStats)
         voluntary: 8120 / u64::from(utid.max(1)),
         involuntary: 4030 / u64::from(utid.max(1)),
         migrations: u64::from(utid) * 3,
-        ran_instead: (utid == 1).then_some((4, 0.83)),
+        ran_instead: (utid == 1).then_some(INSTEAD),
         last_waker: (utid != 4).then_some(if utid == 3 { None } else { Some(2) }),
         blocked_function: if utid == 3 { JBD2 } else { NameId::EMPTY },
         blocked_max: if utid == 3 { 312 * MS } else { 0 },
@@ -184,7 +184,7 @@ pub fn overview(cpus: u32, threads: u32, cells: usize) -> Overview {
                 utid: 1,
                 share: 0.213,
                 latency: latency(38 * US, 4_100 * US, 12 * MS),
-                instead: Some((4, 0.83)),
+                instead: Some(INSTEAD),
             }),
             warn(FindingKind::LongBlocked { utid: 3, longest: 312 * MS, count: 3, function: JBD2 }),
             warn(FindingKind::Lost { cpu: 2, count: Some(1204), ns: 400 * MS }),
@@ -267,6 +267,9 @@ pub fn cpu() -> CpuDetail {
 
 /// 50 ms of the time line.
 pub const CLOSE: Window = Window { from: EDGE - 50 * MS, to: EDGE };
+
+/// Who runs while the loader waits.
+const INSTEAD: Instead = Instead { utid: 4, share: 0.83, estimated: false };
 
 fn spans(parts: &[(u64, Utid, ThreadNow)]) -> Option<Vec<Span>> {
     let mut at = CLOSE.from;

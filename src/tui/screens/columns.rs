@@ -1,6 +1,7 @@
 //! The columns of the thread table: titles, widths, what stands in a cell, and how rows are sorted by it.
 
 use crate::names::NameId;
+use crate::report::words;
 use crate::sched::event::ThreadNow;
 use crate::sched::state::TaskState;
 use crate::sched::summary::ThreadRow;
@@ -200,10 +201,10 @@ pub fn cell(column: Column, row: &ThreadRow, labels: &Labels, seconds: f64, widt
         }
         Column::Migrations => (brief(row.migrations as f64), Tone::Text),
         Column::Instead => match row.ran_instead {
-            Some((utid, part)) => {
+            Some(most) => {
                 // Where both do not fit the name is cut: the share is what one compares.
-                let part = show::percent_whole(part);
-                let name = pen::cut(&labels.thread(utid), width.saturating_sub(pen::width(&part) + 1));
+                let part = words::instead_share(&most);
+                let name = pen::cut(&labels.thread(most.utid), width.saturating_sub(pen::width(&part) + 1));
                 (format!("{name} {part}"), Tone::Text)
             }
             None => unknown(),
@@ -275,7 +276,7 @@ pub fn sort_key(column: Column, row: &ThreadRow, labels: &Labels) -> SortKey {
         Column::Max => counted(row.latency.max),
         Column::Switches => SortKey::Number((row.voluntary + row.involuntary) as f64),
         Column::Migrations => SortKey::Number(row.migrations as f64),
-        Column::Instead => number(row.ran_instead.map(|(_, s)| s)),
+        Column::Instead => number(row.ran_instead.map(|most| most.share)),
         Column::Cpu => number(row.cpu.map(f64::from)),
         Column::Waker => SortKey::Text(row.last_waker.map_or(String::new(), |w| labels.waker(w))),
         Column::BlockedIn => SortKey::Number(row.blocked_max as f64),

@@ -155,7 +155,7 @@ fn ran(state: &State, slice: &Slice) -> String {
             let how = if left.contains(crate::sched::state::TaskState::PREEMPTED) {
                 "pushed off"
             } else if words {
-                "gave the CPU up while ready"
+                "left the CPU while ready"
             } else {
                 "left the CPU by itself"
             };

@@ -75,7 +75,7 @@ fn a_thread_row_adds_up() {
     assert_eq!((row.voluntary, row.involuntary, row.migrations), (1, 1, 0));
     assert_eq!((row.now, row.cpu, row.last_waker), (ThreadNow::Running, Some(0), Some(None)));
     assert_eq!((row.blocked_function, row.blocked_max), (FUNCTION, 200 * MS));
-    let (who, share) = row.ran_instead.unwrap();
+    let (who, share) = row.ran_instead.map(|most| (most.utid, most.share)).unwrap();
     assert_eq!(who, eight);
     assert!((share - 300.0 / 360.0).abs() < 1e-9);
     assert_eq!((row.pid, &row.cmdline[..]), (Some(7), &[NameId(2), NameId(3)][..]));
@@ -156,7 +156,7 @@ fn findings_carry_their_numbers() {
     let found = model.overview(ms(0, 1000), 1, 1, &thresholds).findings;
     assert_eq!(found.len(), 4, "{found:?}");
     let FindingKind::Starving { utid, share, latency, instead } = &found[0].kind else { panic!("{found:?}") };
-    assert_eq!((*utid, latency.max, instead.unwrap().0), (seven, 300 * MS, eight));
+    assert_eq!((*utid, latency.max, instead.unwrap().utid), (seven, 300 * MS, eight));
     assert!((share - 0.36).abs() < 1e-9);
     assert_eq!((found[0].at, found[0].severity), (ms(300, 600), Severity::Warning));
     let blocked = FindingKind::LongBlocked { utid: seven, longest: 200 * MS, count: 1, function: FUNCTION };

@@ -48,6 +48,12 @@ proptest! {
             let bar = counted.bar.clone();
             prop_assert_eq!(crate::sched::summary::ThreadRow { bar, migrations, ..summed }, counted.clone());
         }
+        // The first screen and a thread's own say the same of who ran instead.
+        for row in model.overview(window, 1, 1, &Thresholds::default()).threads {
+            if row.ran_instead.is_some() {
+                prop_assert_eq!(model.thread(row.utid, window, 1).unwrap().row.ran_instead, row.ran_instead);
+            }
+        }
         let ran: u64 = rows.iter().map(|r| r.times.running).sum();
         let busy: u64 = model.cpus().iter().map(|&c| model.busy_known(c, window).0).sum();
         prop_assert_eq!(ran, busy);
