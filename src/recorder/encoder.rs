@@ -19,7 +19,7 @@ use super::tracker::{Switch, Tracker};
 use crate::kernel::loss::LossMeter;
 use crate::kernel::records::{Cursor, Record, Step};
 use crate::kernel::stats::CpuStats;
-use crate::perfetto::encode::{BundleBuilder, FullSwitch, packets};
+use crate::perfetto::encode::{BundleBuilder, FullSwitch, FullWaking, packets};
 use crate::sched::event::{Loss, Tid};
 use crate::store::footer::{MAX_MARKS, Mark};
 use crate::store::index::{FrameFacts, FrameKind, LossCount};
@@ -378,11 +378,20 @@ impl Encoder {
             Kind::Waking => {
                 let Some(w) = plan.waking(data) else { return self.short(at) };
                 let by = plan.pid(data);
-                if cpu.running != Some(by) {
-                    self.found(at, ts, by);
-                    return self.rare(at, ts, kind, record);
+                let flags = plan.flags(data);
+                if cpu.running == Some(by) {
+                    cpu.bundle.waking(ts, w.pid, w.target_cpu, w.prio, w.comm, flags);
+                } else {
+                    // A reader of the compact form could not know who woke.
+                    let full = FullWaking { comm: w.comm, pid: w.pid, prio: w.prio, target_cpu: w.target_cpu };
+                    cpu.bundle.full_waking(ts, by, flags, &full);
+                    if cpu.running.replace(by).is_some() {
+                        // Tools that take the last switch's word for who runs learn it from the next.
+                        cpu.full = true;
+                        self.counts.untraced += 1;
+                        self.moves.add(at, ts, Move::Untraced);
+                    }
                 }
-                cpu.bundle.waking(ts, w.pid, w.target_cpu, w.prio, w.comm, plan.flags(data));
                 self.moves.add(at, ts, Move::Waking { tid: w.pid, target: w.target_cpu as u32 });
             }
             _ => return self.rare(at, ts, kind, record),
@@ -421,33 +430,19 @@ impl Encoder {
                 {
                     lives.event(ts, pid, encoder, data);
                 }
-                let wake = match kind {
-                    Kind::WakeupNew => plan.wakeup_new(data),
-                    // In full, since a reader of the compact form could not know who woke.
-                    Kind::Waking => plan.waking(data),
-                    _ => None,
-                };
-                if let Some(w) = wake {
-                    self.moves.add(at, ts, Move::Waking { tid: w.pid, target: w.target_cpu as u32 });
-                } else if kind != Kind::Other {
-                    self.hint(at, kind, ts, pid, data);
+                match kind {
+                    Kind::WakeupNew => {
+                        let wake = plan.wakeup_new(data);
+                        let told = wake.map(|w| Move::Waking { tid: w.pid, target: w.target_cpu as u32 });
+                        told.into_iter().for_each(|told| self.moves.add(at, ts, told));
+                    }
+                    Kind::Other => {}
+                    _ => self.hint(at, kind, ts, pid, data),
                 }
             }
         }
         self.cpus[at].seen(ts);
         self.counts.events += 1;
-    }
-
-    /// `tid` is found to run where another thread, or none, was thought to.
-    #[cold]
-    fn found(&mut self, at: usize, ts: u64, tid: Tid) {
-        let cpu = &mut self.cpus[at];
-        if cpu.running.replace(tid).is_some() {
-            // Tools that take the last switch's word for who runs learn it from the next.
-            cpu.full = true;
-            self.counts.untraced += 1;
-            self.moves.add(at, ts, Move::Untraced);
-        }
     }
 
     fn hint(&mut self, at: usize, kind: Kind, ts: u64, parent: Tid, data: &[u8]) {

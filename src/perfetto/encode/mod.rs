@@ -8,5 +8,5 @@ mod bundle;
 mod event;
 pub mod packets;
 
-pub use bundle::{BundleBuilder, FullSwitch};
+pub use bundle::{BundleBuilder, FullSwitch, FullWaking};
 pub use event::{EventEncoder, FieldFormat, FieldKind};
