@@ -12,6 +12,7 @@ pub mod engine;
 pub mod error;
 pub mod facts;
 pub mod functions;
+mod intersect;
 pub mod library;
 pub mod load;
 mod numbering;

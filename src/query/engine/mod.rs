@@ -11,7 +11,7 @@ use super::columns::Columns;
 use super::error::QueryError;
 use super::perfetto_sql::{Macros, Returns, Rewritten, Statement, modules, read_statement, split};
 use super::tables::{events, people, sched, slices, small};
-use super::{functions, span_join, table_function, vtab};
+use super::{functions, intersect, span_join, table_function, vtab};
 
 /// Receives the rows of every statement that gives any.
 pub trait Rows {
@@ -139,6 +139,7 @@ impl Engine {
         vtab::register::<events::FtraceEvent>(&conn, &columns)?;
         vtab::register::<events::Args>(&conn, &columns)?;
         span_join::register(&conn)?;
+        intersect::register(&conn)?;
         small::create(&conn, &columns)?;
         Ok(Engine {
             conn,
@@ -239,6 +240,7 @@ impl Engine {
                 self.run(module.script, &mut Answer::default()).inspect_err(|_| {
                     self.included.remove(module.name);
                 })?;
+                self.macros.extend(modules::list_macros(module.name));
             }
         }
         Ok(())
@@ -311,8 +313,8 @@ impl Engine {
         let name = message.strip_prefix("no such table: ").or_else(|| message.strip_prefix("no such function: "));
         if let Some(name) = name {
             let name = name.rsplit('.').next().unwrap_or(name).to_ascii_lowercase();
-            if let Some(m) = modules::MODULES.iter().find(|m| declares(m.script, &name)) {
-                return Some(format!("It is in a module: say INCLUDE PERFETTO MODULE {}; before.", m.name));
+            if let Some(hint) = modules::hint(&name) {
+                return Some(hint);
             }
             let tables = self.tables().ok()?;
             let near = nearest(&name, tables.iter().map(|t| t.0.as_str()))?;
@@ -334,15 +336,6 @@ const BUILT_IN: [&str; 10] =
 fn named_in(message: &str, sql: &str) -> Option<usize> {
     let name = message.rsplit(": ").next()?;
     (!name.is_empty()).then(|| sql.find(name)).flatten()
-}
-
-/// True if a module's script makes a table, view or function of that (lower-case) name.
-fn declares(script: &str, name: &str) -> bool {
-    let lower = script.to_ascii_lowercase();
-    ["perfetto table ", "perfetto view ", "perfetto function "]
-        .iter()
-        .flat_map(|what| lower.match_indices(what).map(|(n, _)| n + what.len()).collect::<Vec<_>>())
-        .any(|n| lower[n..].strip_prefix(name).is_some_and(|r| r.starts_with([' ', '('])))
 }
 
 /// The nearest of `names` within a third of its letters.

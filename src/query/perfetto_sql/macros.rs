@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use super::modules;
 use super::rewrite::Rewritten;
 use super::token::{Kind, Token, tokens};
 use crate::query::error::QueryError;
+use crate::query::intersect;
 
 /// Deepest nesting of macros within macros.
 const MAX_DEPTH: usize = 64;
@@ -16,8 +18,17 @@ const MAX_TEXT: usize = 4 << 20;
 pub struct Macro {
     /// Names of its parameters.
     pub parameters: Vec<String>,
-    /// Its text, parameters as `$name`.
-    pub body: String,
+    /// What it becomes.
+    pub body: Body,
+}
+
+/// What a macro becomes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Body {
+    /// This text, parameters as `$name`.
+    Text(String),
+    /// What overlaps of a list of tables, by a list of columns, each in parentheses.
+    IntervalIntersect,
 }
 
 /// Macros by lower-case name.
@@ -58,7 +69,11 @@ fn expand_into(
             Some((open, close)) => {
                 let name = token.text(text.source);
                 let Some(found) = macros.get(&name.to_ascii_lowercase()) else {
-                    return Err(QueryError::at(user, place, format!("there is no macro {name}!")));
+                    let error = QueryError::at(user, place, format!("there is no macro {name}!"));
+                    return Err(match modules::hint(name) {
+                        Some(hint) => error.with_hint(hint),
+                        None => error,
+                    });
                 };
                 if depth >= MAX_DEPTH {
                     return Err(QueryError::at(
@@ -77,13 +92,33 @@ fn expand_into(
                     );
                     return Err(QueryError::at(user, place, message));
                 }
-                let mut expanded = Vec::new();
-                for argument in arguments {
-                    let mut r = Rewritten::default();
-                    expand_into(&mut r, text, argument, macros, depth + 1, user)?;
-                    expanded.push(r);
+                let expanded = |arguments: Vec<&[Token]>| {
+                    let expand = |argument| {
+                        let mut r = Rewritten::default();
+                        expand_into(&mut r, text, argument, macros, depth + 1, user).map(|()| r)
+                    };
+                    arguments.into_iter().map(expand).collect::<Result<Vec<Rewritten>, QueryError>>()
+                };
+                match &found.body {
+                    Body::Text(body) => {
+                        let arguments = expanded(arguments)?;
+                        substitute(out, (body, &found.parameters), &arguments, place, macros, depth, user)?;
+                    }
+                    Body::IntervalIntersect => {
+                        let mut lists = Vec::new();
+                        for argument in arguments {
+                            let items = expanded(items(text.source, argument).ok_or_else(|| {
+                                QueryError::at(
+                                    user,
+                                    place,
+                                    format!("macro {name}! takes two lists: ((table, …), (column, …))"),
+                                )
+                            })?)?;
+                            lists.push(items.into_iter().map(|item| item.sql).collect::<Vec<String>>());
+                        }
+                        out.insert(&intersect::sql(&lists[0], &lists[1]), place);
+                    }
                 }
-                substitute(out, found, &expanded, place, macros, depth, user)?;
                 n += close + 1;
             }
             None => {
@@ -104,30 +139,37 @@ fn expand_into(
 /// Replaces the parameters in the body, then expands what macros that yields.
 fn substitute(
     out: &mut Rewritten,
-    found: &Macro,
+    (body, parameters): (&str, &[String]),
     arguments: &[Rewritten],
     place: usize,
     macros: &Macros,
     depth: usize,
     user: &str,
 ) -> Result<(), QueryError> {
-    let list = tokens(&found.body)?;
-    let mut body = String::new();
-    for token in &list {
-        let text = token.text(&found.body);
+    let mut filled = String::new();
+    for token in &tokens(body)? {
+        let text = token.text(body);
         let parameter = (token.kind == Kind::Parameter)
-            .then(|| found.parameters.iter().position(|p| p.eq_ignore_ascii_case(&text[1..])))
+            .then(|| parameters.iter().position(|p| p.eq_ignore_ascii_case(&text[1..])))
             .flatten();
         match parameter.and_then(|p| arguments.get(p)) {
-            Some(argument) => body.push_str(&argument.sql),
-            None => body.push_str(text),
+            Some(argument) => filled.push_str(&argument.sql),
+            None => filled.push_str(text),
         }
-        if body.len() > MAX_TEXT {
+        if filled.len() > MAX_TEXT {
             return Err(QueryError::at(user, place, "macros make this statement longer than 4 MiB"));
         }
     }
-    let list = tokens(&body)?;
-    expand_into(out, &Text { source: &body, at: Some(place) }, &list, macros, depth + 1, user)
+    let list = tokens(&filled)?;
+    expand_into(out, &Text { source: &filled, at: Some(place) }, &list, macros, depth + 1, user)
+}
+
+/// The items of a list in parentheses.
+fn items<'a>(source: &str, list: &'a [Token]) -> Option<Vec<&'a [Token]>> {
+    let solid = |t: &Token| t.kind != Kind::Blank;
+    let (first, last) = (list.iter().position(solid)?, list.iter().rposition(solid)?);
+    (list[first].is_mark(source, '(') && list[last].is_mark(source, ')') && first < last)
+        .then(|| arguments(source, &list[first + 1..last]))
 }
 
 /// If `list` begins with `name!(…)`: where its parentheses open and close.
@@ -183,7 +225,7 @@ mod tests {
             .iter()
             .map(|(name, p, body)| {
                 let parameters = p.iter().map(|s| (*s).to_owned()).collect();
-                ((*name).to_owned(), Macro { parameters, body: (*body).to_owned() })
+                ((*name).to_owned(), Macro { parameters, body: Body::Text((*body).to_owned()) })
             })
             .collect();
         Ok(expand(source, &tokens(source)?, &macros)?.sql)

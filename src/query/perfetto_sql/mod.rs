@@ -9,6 +9,6 @@ pub mod rewrite;
 pub mod statement;
 pub mod token;
 
-pub use macros::{Macro, Macros};
+pub use macros::{Body, Macro, Macros};
 pub use rewrite::Rewritten;
 pub use statement::{Function, Returns, Statement, read_statement, split};

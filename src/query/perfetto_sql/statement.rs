@@ -1,6 +1,6 @@
 //! Statements: where each begins and ends, and what those that say `PERFETTO` mean.
 
-use super::macros::{Macro, Macros, arguments, expand};
+use super::macros::{Body, Macro, Macros, arguments, expand};
 use super::rewrite::Rewritten;
 use super::token::{Kind, Token, tokens};
 use crate::query::error::QueryError;
@@ -231,7 +231,7 @@ impl<'a> Reader<'a> {
         self.name()?;
         self.expect("AS")?;
         let body = self.rest().to_owned();
-        Ok(Statement::Macro(name.to_ascii_lowercase(), Macro { parameters, body }))
+        Ok(Statement::Macro(name.to_ascii_lowercase(), Macro { parameters, body: Body::Text(body) }))
     }
 
     fn create_function(&mut self, macros: &Macros) -> Result<Statement, QueryError> {
