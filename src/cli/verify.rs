@@ -104,6 +104,7 @@ fn sentence(path: &Path, fine: bool, checked: &Result<Verified, StoreError>) -> 
     words.extend(v.damage.iter().filter(|_| !fine).map(|d| d.to_string()));
     words.push(format!("{} frames, {} of packets", show::grouped(v.whole as u64), show::bytes(v.raw)));
     words.push(format!("{} events, {}", show::grouped(v.events), loss(v.loss)));
+    words.extend((v.untraced > 0).then(|| format!("{} switches left out by the kernel", show::grouped(v.untraced))));
     match (v.without_footer, path.extension().is_some_and(|e| e == "part")) {
         (0, _) => {}
         (_, true) => words.push("still growing, or left by a recorder that died".to_owned()),
@@ -130,6 +131,7 @@ fn object(path: &Path, fine: bool, checked: &Result<Verified, StoreError>) -> St
             "path": path, "whole": fine, "bytes": v.bytes, "format": v.format.to_string(),
             "frames": v.frames, "frames_whole": v.whole, "packet_bytes": v.raw, "events": v.events,
             "lost": v.loss.known, "lost_unknown": v.loss.unknown,
+            "untraced_switches": v.untraced,
             "segments": v.parts, "without_footer": v.without_footer,
             "damage": v.damage.iter().map(|d| json!({ "offset": d.offset, "what": d.kind.to_string() })).collect::<Vec<_>>(),
         }),

@@ -178,6 +178,7 @@ impl FactsThread {
     fn scan(&mut self) {
         let began = clock::boot_now();
         let mut seen: FxHashSet<Tid> = FxHashSet::default();
+        let mut ts = began;
         match Scan::new(self.proc.clone()) {
             Ok(mut scan) => {
                 while let Some(batch) = scan.next_batch(BATCH) {
@@ -198,7 +199,8 @@ impl FactsThread {
                         }
                     }
                     drop(names);
-                    self.send(&processes, &threads);
+                    self.send(ts, &processes, &threads);
+                    ts = clock::boot_now();
                     // The first scan is waited for; later ones have time.
                     let first = !*self.facts.scanned.0.lock().unwrap_or_else(PoisonError::into_inner);
                     std::thread::sleep(if first { PAUSE / 10 } else { PAUSE });
@@ -213,9 +215,9 @@ impl FactsThread {
 
     /// Reads the processes whose time has come.
     fn read_due(&mut self) {
-        let mut processes = Vec::new();
+        let (mut processes, ts) = (Vec::new(), clock::boot_now());
         for _ in 0..BATCH {
-            let Some(pid) = self.facts.names().next_due(clock::boot_now()) else { break };
+            let Some(pid) = self.facts.names().next_due(ts) else { break };
             // Gone, or not ours to see: what the events told stays.
             let Ok(read) = self.proc.process(pid) else { continue };
             let mut names = self.facts.names();
@@ -223,15 +225,16 @@ impl FactsThread {
                 processes.extend(names.process(pid).cloned());
             }
         }
-        self.send(&processes, &[]);
+        self.send(ts, &processes, &[]);
     }
 
-    fn send(&self, processes: &[Process], threads: &[Thread]) {
+    /// `ts`: from before they were read, when each of them lived.
+    fn send(&self, ts: u64, processes: &[Process], threads: &[Thread]) {
         if processes.is_empty() && threads.is_empty() {
             return;
         }
         let mut out = Vec::new();
-        packets::process_tree(clock::boot_now(), processes, threads, &mut out);
+        packets::people_read(ts, processes, threads, &mut out);
         self.hand_over(out);
     }
 

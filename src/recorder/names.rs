@@ -21,6 +21,8 @@ const EXEC_DELAY: u64 = 20_000_000;
 /// Command lines of all processes together in one head, bytes: the head is one zstd frame, and they are what a user can
 /// blow up. Beyond it processes keep their names only.
 const MAX_CMDLINES: usize = 8 << 20;
+/// procfs counts time in steps of this, ns (USER_HZ is 100), and rounds down.
+const ROUNDING: u64 = 10_000_000;
 /// Ended lives kept at most.
 const MAX_DEAD: usize = 20_000;
 
@@ -34,6 +36,8 @@ pub struct Names {
     /// Processes to be read from procfs: when, and which; in no order.
     due: Vec<(u64, Tid)>,
     waiting: FxHashSet<Tid>,
+    /// Processes whose parent ended, and who is it now.
+    adopted: FxHashMap<Tid, Tid>,
 }
 
 impl Names {
@@ -77,6 +81,9 @@ impl Names {
     }
 
     fn new_task(&mut self, ts: u64, tid: Tid, parent: Tid, clone_flags: u64, comm: &[u8]) {
+        if self.threads.get(&tid).and_then(|t| t.start).is_some_and(|start| (start..start + ROUNDING).contains(&ts)) {
+            return self.born(tid, ts);
+        }
         let owner = self.threads.get(&parent).map_or(parent, |t| t.pid);
         // Whoever had this tid before is gone, even if the event that said so was lost.
         self.gone(ts, tid);
@@ -102,6 +109,16 @@ impl Names {
         self.read_later(pid, ts + NEW_DELAY);
     }
 
+    /// A scan met `tid` before its birth was told here: the same life, and its begin is known exactly now.
+    fn born(&mut self, tid: Tid, ts: u64) {
+        if let Some(thread) = self.threads.get_mut(&tid) {
+            thread.start = Some(ts);
+        }
+        if let Some(process) = self.processes.get_mut(&tid) {
+            process.start = Some(ts);
+        }
+    }
+
     fn read_later(&mut self, pid: Tid, at: u64) {
         self.due.retain(|d| d.1 != pid || !self.waiting.contains(&pid));
         self.waiting.insert(pid);
@@ -110,6 +127,7 @@ impl Names {
 
     fn gone(&mut self, ts: u64, tid: Tid) {
         self.waiting.remove(&tid);
+        self.adopted.remove(&tid);
         let process = self.processes.remove(&tid);
         let Some(thread) = self.threads.remove(&tid) else { return };
         if self.dead.len() >= MAX_DEAD {
@@ -143,9 +161,14 @@ impl Names {
 
     /// Takes what procfs said of a process; true if that is news.
     pub fn learn_process(&mut self, read: &procfs::Process) -> bool {
+        // Whose child it is does not change with who looks after it: tools would take it for another process.
+        let ppid = self.processes.get(&read.pid).map_or(read.ppid, |p| p.ppid);
+        if ppid != read.ppid {
+            self.adopted.insert(read.pid, read.ppid);
+        }
         let process = Process {
             pid: read.pid,
-            ppid: read.ppid,
+            ppid,
             cmdline: read.cmdline.clone(),
             name: read.name.clone(),
             uid: read.uid,
@@ -193,6 +216,9 @@ impl Names {
 
     /// Appends everybody who lived at `from` (ns, boot) or came since, as a process tree of that instant. Of several
     /// lives under one id the earliest counts: the later ones are told by the events between.
+    ///
+    /// Who came since is told as of its birth, behind the event that tells of it: Perfetto's trace processor would take whom a
+    /// tree named before that event for somebody else.
     pub fn write_tree(&self, from: u64, out: &mut Vec<u8>) {
         let (mut processes, mut threads) = (Vec::new(), Vec::new());
         let mut taken = FxHashSet::default();
@@ -207,15 +233,26 @@ impl Names {
         // In order, so that the same world gives the same bytes, and zstd finds what is alike side by side.
         processes.sort_by_key(|p| p.pid);
         threads.sort_by_key(|t| t.tid);
+        let came_since = |start: Option<u64>| start.is_some_and(|start| packets::birth(start) > from);
         let mut room = MAX_CMDLINES;
         for process in &mut processes {
+            // The parent at birth may be nobody that this tree knows.
+            if !came_since(process.start)
+                && !self.processes.contains_key(&process.ppid)
+                && let Some(adopted) = self.adopted.get(&process.pid)
+            {
+                process.ppid = *adopted;
+            }
             let bytes: usize = process.cmdline.iter().map(|arg| arg.len() + 1).sum();
             match room.checked_sub(bytes) {
                 Some(left) => room = left,
                 None => process.cmdline.clear(),
             }
         }
-        packets::process_tree(from, &processes, &threads, out);
+        let (young, old) = processes.into_iter().partition::<Vec<_>, _>(|p| came_since(p.start));
+        let (young_threads, old_threads) = threads.into_iter().partition::<Vec<_>, _>(|t| came_since(t.start));
+        packets::process_tree(from, &old, &old_threads, out);
+        packets::born_lately(from, &young, &young_threads, out);
     }
 }
 
@@ -282,6 +319,59 @@ mod tests {
         assert_eq!(names.next_due(EXEC_DELAY), None);
         assert_eq!(names.next_due(EXEC_DELAY + 5), Some(7));
         assert_eq!(names.next_due(u64::MAX), None);
+    }
+
+    #[test]
+    fn the_parent_is_that_of_the_birth_until_it_is_gone_and_the_tree_stands_alone() {
+        let mut names = Names::default();
+        names.hint(&new(5, 400, 1, 0, "sh"));
+        names.hint(&new(10, 500, 400, 0, "sh"));
+        let read = procfs::Process { pid: 500, ppid: 1, name: b"daemon".to_vec(), ..Default::default() };
+        let read = procfs::Process { cmdline: vec![b"daemon".to_vec()], ..read };
+        assert!(names.learn_process(&read));
+        assert_eq!(names.process(500).unwrap().ppid, 400, "as the event said, whoever looks after it now");
+        let parent = |names: &Names| {
+            let (mut out, mut ppid, mut table) = (Vec::new(), None, NameTable::new());
+            names.write_tree(20, &mut out);
+            let mut take = |item| match item {
+                Item::Process(p) if p.pid == 500 => ppid = p.ppid,
+                _ => {}
+            };
+            Decoder::new().decode(&out, &mut table, &mut take).unwrap();
+            ppid
+        };
+        assert_eq!(parent(&names), Some(400));
+        names.hint(&Hint::Gone { ts: 15, tid: 400 });
+        assert_eq!(parent(&names), Some(1), "400 is in no tree that begins after its end");
+    }
+
+    #[test]
+    fn case_48_one_life_that_a_scan_met_before_its_birth_was_told_is_not_two() {
+        let mut names = Names::default();
+        let thread =
+            procfs::Thread { tid: 501, pid: 500, name: b"loader".to_vec(), start: 120_000_000, ..Default::default() };
+        assert!(names.learn_thread(&thread));
+        names.hint(&new(123_456_789, 501, 500, CLONE_THREAD, "python3"));
+        assert_eq!(tree(&names, 0).1, [(501, 500, "loader".into())]);
+        assert_eq!(names.thread(501).unwrap().start, Some(123_456_789), "exact now");
+        assert!(names.dead.is_empty(), "nobody ended");
+        names.hint(&new(140_000_000, 501, 500, CLONE_THREAD, "other"));
+        assert_eq!(
+            (names.dead.len(), names.thread(501).unwrap().name.as_slice()),
+            (1, &b"other"[..]),
+            "a later one is another"
+        );
+    }
+
+    #[test]
+    fn case_46_a_head_has_the_name_in_effect_at_its_time() {
+        let mut names = Names::default();
+        names.hint(&new(10, 500, 1, 0, "sh"));
+        names.hint(&new(20, 501, 500, CLONE_THREAD, "sh"));
+        assert_eq!(tree(&names, 25).1[1], (501, 500, "sh".into()));
+        names.hint(&Hint::Renamed { ts: 30, tid: 501, comm: comm("loader:0") });
+        assert_eq!(tree(&names, 60).1[1], (501, 500, "loader:0".into()));
+        assert_eq!(names.process(500).unwrap().name, b"sh", "a thread's name is not its process's");
     }
 
     #[test]

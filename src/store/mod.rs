@@ -29,6 +29,7 @@ pub mod scan;
 pub mod snapshot;
 pub mod summarise;
 pub mod tail;
+pub mod untraced;
 pub mod verify;
 mod wire;
 pub mod writer;

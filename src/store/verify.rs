@@ -8,7 +8,7 @@ use super::footer::{FormatVersion, Totals};
 use super::index::{FrameFacts, LossCount};
 use super::probe::PacketProbe;
 use super::reader::{Part, SegmentReader};
-use super::scan::FrameProbe;
+use super::untraced::Untraced;
 use std::path::{Path, PathBuf};
 
 /// What a file turned out to be.
@@ -30,6 +30,8 @@ pub struct Verified {
     pub events: u64,
     /// Losses told in them.
     pub loss: LossCount,
+    /// Switches that the kernel left out of them: no damage, but less than happened. See [`super::untraced`].
+    pub untraced: u64,
     /// Number of segments joined in the file.
     pub parts: usize,
     /// Those without a footer (their recorder died, or still writes).
@@ -58,6 +60,7 @@ pub fn verify(path: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Verifie
         raw: 0,
         events: 0,
         loss: LossCount::default(),
+        untraced: 0,
         parts: reader.parts().len(),
         without_footer: reader.parts().iter().filter(|p| !p.has_footer).count(),
         damage: Vec::new(),
@@ -79,7 +82,7 @@ fn check_part(
     out: &mut Verified,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<(), StoreError> {
-    let (mut probe, mut packets) = (PacketProbe::new(), Vec::new());
+    let (mut probe, mut packets, mut untraced) = (PacketProbe::new(), Vec::new(), Untraced::default());
     let (mut events, mut loss, mut end) = (0u64, LossCount::default(), 0);
     let before = out.damage.len();
     for i in part.frames.clone() {
@@ -90,7 +93,7 @@ fn check_part(
             Ok(()) => {
                 out.whole += 1;
                 out.raw += packets.len() as u64;
-                let found = probe.frame(&packets);
+                let found = probe.watched(&packets, &mut |item| untraced.item(item));
                 events = events.saturating_add(found.events.iter().fold(0, |n: u64, e| n.saturating_add(e.1)));
                 found.loss.iter().for_each(|l| loss.merge(l.1));
                 if part.has_footer {
@@ -105,6 +108,7 @@ fn check_part(
     }
     out.events = out.events.saturating_add(events);
     out.loss.merge(loss);
+    out.untraced = out.untraced.saturating_add(untraced.count);
     let sums = if !part.has_footer {
         missing_footer(reader)
     } else if out.damage.len() == before {

@@ -86,6 +86,8 @@ impl Decoder {
         sink: &mut impl FnMut(Item),
     ) -> Result<(), String> {
         let tree = m::ProcessTree::decode(bytes).map_err(words("process tree"))?;
+        // Ours may be stamped with the birth of the process; it says on its own when it was read.
+        let ts = tree.collection_end_timestamp.filter(|_| extension.is_some()).unwrap_or(context.ts);
         let (processes, threads) = extension.map_or((&[][..], &[][..]), |x| (&x.processes[..], &x.threads[..]));
         let extra: FxHashMap<i32, &m::ProcessExtra> = processes.iter().map(|p| (p.pid, p)).collect();
         let starts: FxHashMap<i32, u64> = threads.iter().filter_map(|t| Some((t.tid, t.start?))).collect();
@@ -107,7 +109,7 @@ impl Decoder {
                 cgroup,
                 start: p.process_start_from_boot,
                 kernel: p.is_kthread.unwrap_or(false),
-                ts: context.ts,
+                ts,
             }));
         }
         for t in &tree.threads {
@@ -117,7 +119,7 @@ impl Decoder {
                 pid: t.tgid.unwrap_or(tid),
                 name: names.intern(&context.name(t.name.as_deref().unwrap_or_default())),
                 start: starts.get(&tid).copied(),
-                ts: context.ts,
+                ts,
             }));
         }
         Ok(())

@@ -190,8 +190,47 @@ pub fn topology(cpus: &[CpuFact], model: &[u8], out: &mut Vec<u8>) {
 
 /// Processes and threads known at `ts` (ns, boot), or learnt by then.
 pub fn process_tree(ts: u64, processes: &[Process], threads: &[Thread], out: &mut Vec<u8>) {
+    tree((ts, ts), processes, threads, out);
+}
+
+/// What procfs said at `ts` (ns, boot) of some processes and threads.
+///
+/// Who was born less than a minute before is told in a packet that is stamped with its birth. Perfetto's trace processor takes a
+/// process whose parent is another than it knows for a new one, and a parent that is gone for another: so this is told as of the
+/// moment when the parent certainly lived.
+pub fn people_read(ts: u64, processes: &[Process], threads: &[Thread], out: &mut Vec<u8>) {
+    let born = |start: Option<u64>| start.is_some_and(|start| birth(start).saturating_add(60_000_000_000) > ts);
+    let (young, old) = processes.iter().cloned().partition::<Vec<_>, _>(|p| born(p.start));
+    let (young_threads, old_threads) = threads.iter().cloned().partition::<Vec<_>, _>(|t| born(t.start));
+    if !old.is_empty() || !old_threads.is_empty() {
+        process_tree(ts, &old, &old_threads, out);
+    }
+    born_lately(ts, &young, &young_threads, out);
+}
+
+/// An instant, ns, at which someone with this `start` certainly lived: right after the event that told it, or at the end of the
+/// 10 ms to which procfs rounds it down (USER_HZ is 100).
+pub fn birth(start: u64) -> u64 {
+    const TICK: u64 = 10_000_000;
+    start.saturating_add(if start.is_multiple_of(TICK) { TICK } else { 1 })
+}
+
+/// Processes and threads as they were at `ts` (ns, boot), each in a packet that is stamped with its birth, just before or after,
+/// for the reason that [`people_read`] gives.
+pub fn born_lately(ts: u64, processes: &[Process], threads: &[Thread], out: &mut Vec<u8>) {
+    let stamp = |start: Option<u64>| start.map_or(ts, birth);
+    for process in processes {
+        tree((stamp(process.start), ts), std::slice::from_ref(process), &[], out);
+    }
+    for thread in threads {
+        tree((stamp(thread.start), ts), &[], std::slice::from_ref(thread), out);
+    }
+}
+
+/// `stamp`: of the packet; `read`: when it was so.
+fn tree((stamp, read): (u64, u64), processes: &[Process], threads: &[Thread], out: &mut Vec<u8>) {
     let mut names = Names::default();
-    let mut tree = m::ProcessTree { collection_end_timestamp: Some(ts), ..Default::default() };
+    let mut tree = m::ProcessTree { collection_end_timestamp: Some(read), ..Default::default() };
     let mut extension = DashcamPacket::default();
     for p in processes {
         let comm_only = p.cmdline.is_empty();
@@ -215,8 +254,12 @@ pub fn process_tree(ts: u64, processes: &[Process], threads: &[Thread], out: &mu
         }
     }
     extension.escaped_names = names.escaped;
-    let tree =
-        TracePacket { process_tree: Some(tree), timestamp: Some(ts), dashcam: Some(extension), ..Default::default() };
+    let tree = TracePacket {
+        process_tree: Some(tree),
+        timestamp: Some(stamp),
+        dashcam: Some(extension),
+        ..Default::default()
+    };
     packet(tree, out);
 }
 
