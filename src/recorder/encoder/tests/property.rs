@@ -68,8 +68,11 @@ fn step() -> impl Strategy<Value = Move> {
     (later, record(), page).prop_map(|(later, record, page)| Move { later, record, page })
 }
 
-/// The pages of one CPU, and what stands in them: when, what, and whether events were lost in front of it.
-fn pages(moves: &[Move]) -> (Vec<Vec<u8>>, Vec<(u64, Record, bool)>) {
+/// When, what, and whether events were lost in front of it.
+type Written = (u64, Record, bool);
+
+/// The pages of one CPU, and what stands in them.
+fn pages(moves: &[Move]) -> (Vec<Vec<u8>>, Vec<Written>) {
     let (mut out, mut expected) = (Vec::new(), Vec::new());
     let mut ts = 1_000_000_000;
     let (mut page, mut missed) = (PageWriter::new(PageLayout::USUAL, ts), None);
@@ -133,7 +136,7 @@ proptest! {
         prop_assert_eq!(told, made.iter().map(|m| m.1.len() as u64).sum::<u64>());
         for (cpu, (_, expected)) in made.iter().enumerate() {
             let mut events: Vec<_> = items.iter().filter_map(|i| match i {
-                Item::Event(e) if e.cpu as usize == cpu => Some(e.clone()),
+                Item::Event(e) if e.cpu as usize == cpu => Some(*e),
                 _ => None,
             }).collect();
             events.sort_by_key(|e| e.ts);
