@@ -2,9 +2,10 @@
 
 use super::super::fold::Utid;
 use super::super::latency::{Latencies, Log2Histogram};
-use super::super::summary::{CpuDetail, CpuRow, Instead, Share, ThreadDetail, Window};
+use super::super::summary::{CpuDetail, CpuRow, Share, ThreadDetail, Window};
 use super::super::threads::IDLE;
 use super::Model;
+use super::instead::{ALL_STRETCHES, most_of};
 use super::overview::Edges;
 use super::piece::{Kind, Piece};
 use crate::names::NameId;
@@ -13,8 +14,6 @@ use std::hash::Hash;
 
 /// Rows of each ranking.
 const RANKED: usize = 64;
-/// Stretches of a CPU looked at to tell who ran instead, on the thread's own screen.
-const ALL_STRETCHES: usize = 1 << 20;
 /// Waits listed as the worst.
 const WORST: usize = 32;
 /// Slices listed on the CPU screen.
@@ -91,37 +90,6 @@ impl Model {
             switches,
             gaps: self.gaps(window),
         })
-    }
-
-    /// Who ran on its CPU while a thread was ready, by share of that waiting time; without the idle thread and itself.
-    /// Nobody is named where the data was sampled: who ran in which part of a look is not known.
-    pub fn ran_instead(&self, utid: Utid, window: Window) -> Vec<Share> {
-        self.ran_instead_every(1, utid, window, ALL_STRETCHES).0
-    }
-
-    /// The same from every n-th wait, looking at `budget` stretches of CPUs at most; also what is left of the budget.
-    pub(super) fn ran_instead_every(&self, n: usize, utid: Utid, window: Window, budget: usize) -> (Vec<Share>, usize) {
-        let mut by: FxHashMap<Option<Utid>, u64> = FxHashMap::default();
-        let (mut total, mut left) = (0, budget);
-        if self.sampled() {
-            return (Vec::new(), budget);
-        }
-        for piece in self.pieces(utid, window).filter(|p| p.is_ready()).step_by(n) {
-            let wait = Window { from: piece.start.max(window.from), to: self.end_of(utid, &piece).min(window.to) };
-            let Some(cpu) = self.wait_cpu(utid, &piece) else { continue };
-            if left == 0 {
-                break;
-            }
-            total += wait.len();
-            for slice in self.slices(cpu, wait) {
-                left = left.saturating_sub(1);
-                if slice.utid != utid {
-                    *by.entry(Some(slice.utid)).or_default() += wait.overlap(slice.start, slice.end);
-                }
-            }
-        }
-        by.retain(|who, ns| *ns > 0 && *who != Some(IDLE));
-        (ranked_of(by, total), left)
     }
 
     /// Whom a thread woke in the window, by count.
@@ -222,12 +190,6 @@ impl Model {
         let (busy, known) = self.busy_known(cpu, window);
         known - busy
     }
-}
-
-/// The first of those who ran instead.
-pub(super) fn most_of(who: &[Share], estimated: bool) -> Option<Instead> {
-    let first = who.first()?;
-    Some(Instead { utid: first.utid?, share: first.share, estimated })
 }
 
 /// Shares of their own sum, most first.

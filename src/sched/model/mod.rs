@@ -8,6 +8,7 @@
 mod chain;
 mod chunks;
 mod detail;
+mod instead;
 mod kept;
 mod lists;
 mod markers;

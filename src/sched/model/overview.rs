@@ -7,20 +7,9 @@ use super::super::latency::Latencies;
 use super::super::occupancy::NOBODY;
 use super::super::summary::{CpuRow, LatencyStats, OccupancyCell, Overview, StateTimes, ThreadRow, Window};
 use super::Model;
-use super::detail::most_of;
 use super::lists::{Middle, ThreadList};
 use super::piece::{Kind, Piece};
 use crate::names::NameId;
-
-/// "Ran instead" is looked up for threads that waited at least this part of the window (of others nobody asks, and looking
-/// it up is most of what the table costs), and so many of them,
-const INSTEAD_PART: u64 = 200;
-const INSTEAD_FOR: usize = 128;
-/// from so many waits of each, spread evenly,
-const INSTEAD_WAITS: u64 = 4096;
-/// and from so many stretches of CPUs for one and for all of them together.
-const INSTEAD_EACH: usize = 1 << 15;
-const INSTEAD_ALL: usize = 1 << 17;
 
 /// Slices of a lane's cell that are counted one by one to find who had most of it; more are left to the cells.
 const COUNTED: usize = 64;
@@ -299,20 +288,6 @@ impl Model {
             blocked_max: 0,
             own: life.is_some_and(|l| l.own),
             sampled: self.folder.sampled(),
-        }
-    }
-
-    fn add_ran_instead(&self, rows: &mut [ThreadRow], window: Window) {
-        let mut order: Vec<usize> =
-            (0..rows.len()).filter(|&i| rows[i].times.ready() > window.len() / INSTEAD_PART).collect();
-        order.sort_unstable_by_key(|&i| std::cmp::Reverse(rows[i].times.ready()));
-        let mut all = INSTEAD_ALL;
-        for &i in order.iter().take(INSTEAD_FOR) {
-            let every = (rows[i].latency.count / INSTEAD_WAITS + 1) as usize;
-            let budget = all.min(INSTEAD_EACH);
-            let (who, left) = self.ran_instead_every(every, rows[i].utid, window, budget);
-            all -= budget - left;
-            rows[i].ran_instead = most_of(&who, every > 1 || left == 0);
         }
     }
 
