@@ -54,8 +54,12 @@ impl Bed {
         self.told(Command::new(env!("CARGO_BIN_EXE_dashcam")))
     }
 
+    /// The recorder itself goes first, as under systemd (`Nice=` in the unit): that it is at most a second behind must not hang
+    /// on what else this machine does.
     fn recorder(&self) -> Command {
-        let mut c = self.command();
+        let mut c = Command::new("nice");
+        c.args(["-n", "-15", env!("CARGO_BIN_EXE_dashcam")]);
+        let mut c = self.told(c);
         c.arg("record");
         c
     }
