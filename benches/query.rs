@@ -6,6 +6,8 @@
 
 #[path = "../tests/hackbench_support/mod.rs"]
 mod hackbench_support;
+#[path = "../tests/machine_support/mod.rs"]
+mod machine_support;
 
 use std::hint::black_box;
 use std::ops::ControlFlow;
@@ -13,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use dashcam::feed;
+use dashcam::feed::{self, Lives};
 use dashcam::query::engine::Rows;
 use dashcam::query::load::{Kept, Loaded, Request, load};
 use dashcam::query::rehearsal::rehearse;
@@ -128,5 +130,32 @@ fn query(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, query);
+/// A day of segments, and what one thread did within a tenth of a second of it: as `dashcam query` does it.
+fn a_day(c: &mut Criterion) {
+    use machine_support::{BEGIN, MS, S, Story, record};
+    let dir = tempfile::tempdir().unwrap();
+    record(dir.path(), Story { segments: 1440, segment: 60 * S, pace: 50 * MS, seed: 1, silent: 0 });
+    let paths = vec![dir.path().to_owned()];
+    let at = BEGIN + 43_230 * S;
+    let sql = format!("SELECT ts, dur, cpu FROM sched WHERE utid = 3 AND ts BETWEEN {at} AND {}", at + 100 * MS);
+    let ask = || {
+        let needs = rehearse(&sql).unwrap();
+        let survey = feed::survey(&paths).unwrap();
+        let lives = Lives::read(&paths).unwrap();
+        let (kept, lives, rows) = (needs.kept, lives.as_ref(), needs.rows.as_ref());
+        let request = Request { paths: paths.clone(), window: None, kept, lives, rows };
+        let loaded = load(&request, &survey, &mut |_| ControlFlow::Continue(())).unwrap();
+        let (frames, lives) = (loaded.frames, lives.map_or(0, |l| l.threads.len()));
+        let mut engine = Engine::open(Arc::new(loaded.columns)).unwrap();
+        (engine.answer(&sql, None).unwrap().rows.len(), frames, lives)
+    };
+    let (rows, (read, all), lives) = ask();
+    println!("{rows} rows from {read} of {all} frames of a day with {lives} lives");
+    let mut group = c.benchmark_group("query a day");
+    group.sample_size(10);
+    group.bench_function("one thread, a tenth of a second", |b| b.iter(|| black_box(ask().0)));
+    group.finish();
+}
+
+criterion_group!(benches, query, a_day);
 criterion_main!(benches);

@@ -37,8 +37,10 @@ pub struct Thread {
 pub struct Process {
     /// Kernel process id.
     pub pid: Tid,
-    /// Name: that of the main thread or of the command.
+    /// Name: that of the main thread or of the command, without its folder.
     pub name: NameId,
+    /// The command as it was called, which Perfetto takes for the name (EMPTY if not known).
+    pub command: NameId,
     /// When it was made, ns on CLOCK_BOOTTIME, if the data says.
     pub start: Option<u64>,
     /// When it was gone.
@@ -141,6 +143,7 @@ impl Facts {
             facts.processes.push(Process {
                 pid: life.pid,
                 name,
+                command: life.cmdline.first().copied().filter(|_| !life.kernel).unwrap_or_default(),
                 start: life.start,
                 end: life.end,
                 parent: life.parent,

@@ -45,7 +45,11 @@ impl Filter {
         let role = match &self.role {
             Some(name) => Some(roles.get(name).ok_or_else(|| {
                 let known: Vec<&str> = roles.keys().map(String::as_str).collect();
-                format!("there is no role \"{name}\" in the configuration; there are: {}", known.join(", "))
+                let known = match known.as_slice() {
+                    [] => "it has none (live.roles)".to_owned(),
+                    some => format!("there are: {}", some.join(", ")),
+                };
+                format!("there is no role \"{name}\" in the configuration; {known}")
             })?),
             None => None,
         };

@@ -310,6 +310,11 @@ impl Engine {
     }
 
     fn hint(&self, message: &str) -> Option<String> {
+        if message == "not authorized" {
+            return Some(
+                "A question must not open or write files: send its rows where you want them (--format, >).".into(),
+            );
+        }
         let name = message.strip_prefix("no such table: ").or_else(|| message.strip_prefix("no such function: "));
         if let Some(name) = name {
             let name = name.rsplit('.').next().unwrap_or(name).to_ascii_lowercase();

@@ -71,6 +71,7 @@ impl Table for Process {
         match column {
             0 | 1 => Cell::Int(upid.into()),
             2 => Cell::Int(p.pid.into()),
+            3 if !p.command.is_empty() => Cell::name(c.names.bytes(p.command)),
             3 => Cell::name(c.names.bytes(p.name)),
             4 => p.start.map_or(Cell::Null, Cell::ns),
             5 => p.end.map_or(Cell::Null, Cell::ns),
