@@ -182,3 +182,16 @@ fn case_99_exports_go_to_files_folders_and_pipes() {
     assert_eq!(first, "# tracer: nop\n");
     assert_eq!(child.wait().unwrap().code(), Some(0), "a reader that goes away is no failure");
 }
+
+#[test]
+fn a_filter_that_picks_nobody_is_told_and_so_is_why_attach_is_refused() {
+    let nobody = run(&["report", "latency", "--thread", "no such thread", "--json"]);
+    assert!(String::from_utf8_lossy(&nobody.stderr).contains("none of the threads in this time"), "{nobody:?}");
+    // The histogram of no waits has no lines either.
+    assert_eq!((nobody.status.code(), stdout(&nobody)), (Some(0), String::new()));
+    let somebody = run(&["report", "latency", "--thread", "pt_loader*", "--json"]);
+    assert_eq!(String::from_utf8_lossy(&somebody.stderr), "");
+    let attach = run(&["query", "ATTACH '/tmp/x' AS y"]);
+    assert_eq!(attach.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&attach.stderr).contains("must not open or write files"), "{attach:?}");
+}

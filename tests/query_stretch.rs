@@ -174,3 +174,27 @@ fn utids_are_the_same_whatever_window_is_asked_for() {
         assert!(rows(&mut part, "SELECT 1 FROM thread").len() < rows(&mut whole, "SELECT 1 FROM thread").len());
     }
 }
+
+/// From outside: rows of a stretch, and a word on their numbers where those are asked for.
+#[test]
+fn the_command_says_when_numbers_of_rows_are_those_of_a_part() {
+    let dir = tempfile::tempdir().unwrap();
+    record(dir.path(), Story { segments: 8, ..STORY });
+    let from = BEGIN + 10 * S;
+    let ask = |columns: &str, more: &[&str]| {
+        let sql = format!("SELECT {columns} FROM sched WHERE ts BETWEEN {from} AND {}", from + 100 * MS);
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_dashcam"));
+        let out =
+            command.env_remove("DASHCAM_CONFIG").arg("--dir").arg(dir.path()).args(["query", "--format", "csv", &sql]);
+        let out = out.args(more).output().unwrap();
+        assert!(out.status.success(), "{out:?}");
+        (String::from_utf8(out.stdout).unwrap(), String::from_utf8(out.stderr).unwrap())
+    };
+    let (rows, said) = ask("ts, dur, utid", &[]);
+    assert!(rows.lines().count() > 2);
+    assert_eq!(said, "");
+    let (_, said) = ask("id, ts", &[]);
+    assert!(said.contains(" of 64 frames, those that ts asks for; id numbers the rows of these"), "{said}");
+    let (same, said) = ask("ts, dur, utid", &["--last", "20s"]);
+    assert_eq!((same, said.as_str()), (rows, ""), "a window asked for in words reads that window");
+}

@@ -212,6 +212,7 @@ fn without_work(name: &[u8]) -> &[u8] {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
@@ -224,5 +225,34 @@ mod tests {
         assert_eq!(facts.realtime(2100), Some(6050));
         assert_eq!(facts.realtime(900), Some(4900), "before the first: the first");
         assert_eq!(facts.monotonic(900), None, "never read");
+    }
+
+    #[test]
+    fn a_process_has_the_name_it_was_called_by() {
+        use crate::query::engine::Engine;
+        use crate::sched::event::ProcessFact;
+        use rusqlite::types::Value;
+        let (mut names, mut threads) = (NameTable::new(), Threads::new());
+        let mut fact = |pid: Tid, words: &[&str], name: &str, kernel: bool| {
+            let cmdline = words.iter().map(|w| names.intern(w.as_bytes())).collect();
+            let name = names.intern(name.as_bytes());
+            threads.process_fact(&ProcessFact { pid, cmdline, name, kernel, ..ProcessFact::default() });
+        };
+        fact(7, &["/usr/bin/python3", "train.py"], "python3", false);
+        fact(8, &[], "kworker/0:1-events", true);
+        fact(9, &[], "gone", false);
+        let facts = Facts::of_lives(&threads, &mut names, u64::MAX);
+        assert_eq!(names.bytes(facts.processes[1].name), b"python3", "reports have room for so much");
+        let mut columns = crate::query::Columns::default();
+        (columns.names, columns.facts) = (names, facts);
+        let mut engine = Engine::open(std::sync::Arc::new(columns)).unwrap();
+        let rows = engine.answer("SELECT name, cmdline FROM process WHERE pid > 0", None).unwrap().rows;
+        let text = |t: &str| Value::Text(t.into());
+        let expected = [
+            vec![text("/usr/bin/python3"), text("/usr/bin/python3 train.py")],
+            vec![text("kworker/0:1"), Value::Null],
+            vec![text("gone"), Value::Null],
+        ];
+        assert_eq!(rows, expected);
     }
 }

@@ -120,6 +120,8 @@ fn filters_by_process_cgroup_role_cpu_and_time() {
     assert_eq!(threads(Filter { thread: Some("13".into()), ..Filter::default() }), [3]);
     let e = Filter { role: Some("x".into()), ..Filter::default() }.pick(&c, &roles).unwrap_err();
     assert!(e.contains("there are: loader"), "{e}");
+    let e = Filter { role: Some("x".into()), ..Filter::default() }.pick(&c, &Roles::new()).unwrap_err();
+    assert!(e.ends_with("it has none (live.roles)"), "{e}");
     let on_one = Filter { cpu: Some(1), ..Filter::default() }.pick(&c, &roles).unwrap();
     assert_eq!(cpu::rows(&c, &on_one).iter().map(|r| r.cpu).collect::<Vec<_>>(), [1]);
     let mut c = columns();
