@@ -180,7 +180,7 @@ impl Model {
         let stretches = ready.filter_map(|piece| {
             let to = self.end_of(utid, &piece).min(window.to);
             let part = Window { from: piece.start.max(window.from), to };
-            (part.len() >= ns).then_some((self.wait_cpu(utid, &piece)?, part))
+            if part.len() >= ns { Some((self.wait_cpu(utid, &piece)?, part)) } else { None }
         });
         stretches.collect()
     }
