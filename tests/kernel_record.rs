@@ -866,7 +866,8 @@ fn signals_ask_and_never_kill() {
     assert!(said.contains("last") && said.contains("lats"), "the mistake is told: {said}");
     assert!(said.contains(waiting), "{said}");
     let seen = bed.load();
-    assert!(seen.marks.iter().any(|m| m == "step 812"), "{:?}", seen.marks);
+    let mark = format!("I|{}|step 812", recorder.pid());
+    assert!(seen.marks.contains(&mark), "{:?}", seen.marks);
     let segments = fs::read_dir(bed.path().join("segments")).unwrap().count();
     let most = 2 + usize::try_from(hour() - first_hour).unwrap();
     assert!((2..=most).contains(&segments), "USR2 cut one in two: {segments}");

@@ -14,6 +14,7 @@ use super::settings::{self, Blocked, Capture};
 use crate::kernel::cpu_reader::{CpuReader, ReadOutcome};
 use crate::kernel::instance::{self, Instance, InstanceError};
 use crate::kernel::tracefs::TracefsError;
+use crate::sched::marks::{self, Marker};
 use crate::store::footer::Mark;
 
 /// Markers that may wait for the next look at procfs.
@@ -154,7 +155,7 @@ impl Origin {
             return Err("markers are not recorded: add \"mark\" to capture.events".into());
         }
         let path = instance.dir().join("trace_marker");
-        let line = format!("{text}\n");
+        let line = marker_line(text);
         std::fs::OpenOptions::new()
             .write(true)
             .open(&path)
@@ -232,6 +233,14 @@ fn instance_settings(capture: &Capture) -> instance::Settings {
     }
 }
 
+/// What is written for a marker: plain words as an instant in atrace's form, which Perfetto's UI shows, too.
+fn marker_line(text: &str) -> String {
+    match marks::parse(text.as_bytes()) {
+        Marker::Instant { name } if name == text.as_bytes() => format!("I|{}|{text}\n", std::process::id()),
+        _ => format!("{text}\n"),
+    }
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -306,6 +315,16 @@ mod tests {
         let (_dir, _tracefs, opened) = fake(|_| {});
         let (origin, readers) = Origin::choose(&Settings::default().capture, || opened).unwrap();
         assert_eq!((origin.word(), readers.len()), ("ftrace", 2));
+    }
+
+    #[test]
+    fn plain_words_become_an_instant_and_atraces_forms_stay() {
+        let line = marker_line("step 1|a");
+        assert_eq!(line, format!("I|{}|step 1|a\n", std::process::id()));
+        assert_eq!(marks::parse(line.as_bytes()), Marker::Instant { name: b"step 1|a" });
+        for text in ["B|12|step", "E|12", "C|12|queue|3", "I|12|now"] {
+            assert_eq!(marker_line(text), format!("{text}\n"));
+        }
     }
 
     #[test]
