@@ -228,7 +228,7 @@ fn it_finds_nothing_to_complain_of() {
     let complaints = "SELECT name, value FROM stats WHERE severity IN ('error', 'data_loss') AND value > 0";
     for (what, file) in each_file("stats") {
         let answers = ask(&file, &[complaints, SCHED]);
-        let (left_out, _) = dark(&scheds(&answers[1]));
+        let left_out = Darkness::of(&scheds(&answers[1])).0.0;
         for row in &answers[0] {
             let (name, count) = (text(&row[0]).unwrap(), int(&row[1]));
             let fine = match name {
@@ -444,16 +444,39 @@ struct Dark {
     tid: i64,
 }
 
-/// The stretches, told from the trace processor's rows alone, and the instant from which each CPU had a switch.
-fn dark(theirs: &BTreeSet<Sched>) -> (Vec<Dark>, i64) {
-    let rows: Vec<&Sched> = theirs.iter().collect();
-    let pairs = rows.windows(2).filter(|w| w[0].cpu == w[1].cpu && w[0].dur < 0);
-    let dark = pairs.map(|w| Dark { cpu: w[0].cpu, from: w[0].ts, to: w[1].ts, tid: w[0].tid }).collect();
-    let mut firsts: BTreeMap<i64, i64> = BTreeMap::new();
-    for row in rows {
-        firsts.entry(row.cpu).or_insert(row.ts);
+/// All of them, by CPU and begin: on one CPU they follow each other.
+struct Darkness(BTreeMap<(i64, i64), Dark>);
+
+impl Darkness {
+    /// Told from the trace processor's rows alone; with it the instant from which each CPU had a switch.
+    fn of(theirs: &BTreeSet<Sched>) -> (Darkness, i64) {
+        let rows: Vec<&Sched> = theirs.iter().collect();
+        let pairs = rows.windows(2).filter(|w| w[0].cpu == w[1].cpu && w[0].dur < 0);
+        let dark = pairs.map(|w| Dark { cpu: w[0].cpu, from: w[0].ts, to: w[1].ts, tid: w[0].tid });
+        let mut firsts: BTreeMap<i64, i64> = BTreeMap::new();
+        for row in &rows {
+            firsts.entry(row.cpu).or_insert(row.ts);
+        }
+        (Darkness(dark.map(|d| ((d.cpu, d.from), d)).collect()), firsts.into_values().max().unwrap())
     }
-    (dark, firsts.into_values().max().unwrap())
+
+    /// The one on a CPU that holds the instant.
+    fn at(&self, cpu: i64, ts: i64) -> Option<&Dark> {
+        let (_, last) = self.0.range((cpu, 0)..=(cpu, ts)).next_back()?;
+        (ts <= last.to).then_some(last)
+    }
+
+    /// The instant lies in one, on whatever CPU.
+    fn anywhere(&self, ts: i64) -> bool {
+        let mut cpu = -1;
+        while let Some((&(next, _), _)) = self.0.range((cpu + 1, 0)..).next() {
+            if self.at(next, ts).is_some() {
+                return true;
+            }
+            cpu = next;
+        }
+        false
+    }
 }
 
 #[test]
@@ -469,18 +492,18 @@ fn compare_sched(segment: &PathBuf, to: &Path) {
     let theirs = scheds(&ask(&plain(segment, to), &[SCHED])[0]);
     let own = scheds(&ours(SCHED, segment));
     assert!(theirs.len() > 200, "{}", theirs.len());
-    let (dark, begun) = dark(&theirs);
+    let (dark, begun) = Darkness::of(&theirs);
+    let own_at: BTreeMap<(i64, i64), &Sched> = own.iter().map(|o| ((o.cpu, o.ts), o)).collect();
     for row in theirs.difference(&own) {
         // Without its end, which was not traced.
-        let stretch = dark.iter().find(|d| d.cpu == row.cpu && d.from == row.ts && d.tid == row.tid);
-        let stretch = stretch.unwrap_or_else(|| panic!("only theirs: {row:?}"));
-        let same = own.iter().find(|o| (o.cpu, o.ts, o.tid, o.priority) == (row.cpu, row.ts, row.tid, row.priority));
+        let stretch = dark.0.get(&(row.cpu, row.ts)).unwrap_or_else(|| panic!("only theirs: {row:?}"));
+        let same = own_at.get(&(row.cpu, row.ts)).filter(|o| (o.tid, o.priority) == (row.tid, row.priority));
         let same = same.unwrap_or_else(|| panic!("only theirs: {row:?}"));
         assert!(same.end_state.is_none() && same.dur >= 0 && same.ts + same.dur <= stretch.to, "{same:?} {row:?}");
     }
     for row in own.difference(&theirs) {
         let known_from_the_head = row.ts < begun;
-        let in_the_dark = dark.iter().any(|d| d.cpu == row.cpu && d.from <= row.ts && row.ts + row.dur <= d.to);
+        let in_the_dark = dark.at(row.cpu, row.ts).is_some_and(|d| row.ts + row.dur <= d.to);
         assert!(known_from_the_head || in_the_dark, "only ours: {row:?}");
     }
 }
@@ -499,34 +522,37 @@ fn compare_states(segment: &PathBuf, to: &Path) {
     let segment = std::slice::from_ref(segment);
     let answers = ask(&plain(segment, to), &[STATES, SCHED]);
     let (theirs, own) = (states(&answers[0]), states(&ours(STATES, segment)));
-    let (dark, begun) = dark(&scheds(&answers[1]));
+    let (dark, begun) = Darkness::of(&scheds(&answers[1]));
     let close = |s: &State| if s.dur < 0 { i64::MAX } else { s.ts + s.dur };
     // The thread whose coming was left out is the one that leaves where the stretch ends.
     let hidden: BTreeSet<(i64, i64)> = own.iter().filter(|s| s.state != "Running").map(|s| (s.tid, s.ts)).collect();
+    let left: BTreeSet<(i64, i64)> = hidden.iter().map(|&(tid, ts)| (ts, tid)).collect();
+    let mut of_thread: BTreeMap<i64, Vec<&Dark>> = BTreeMap::new();
+    for stretch in dark.0.values() {
+        let who_left = left.range((stretch.to, 0)..=(stretch.to, i64::MAX)).map(|l| l.1);
+        who_left.chain([stretch.tid]).for_each(|tid| of_thread.entry(tid).or_default().push(stretch));
+    }
     let next = |s: &State| hidden.range((s.tid, s.ts + 1)..).next().filter(|n| n.0 == s.tid).map_or(i64::MAX, |n| n.1);
     let excused = |s: &State| {
-        let touched = |d: &Dark| {
-            let its = d.tid == s.tid || hidden.contains(&(s.tid, d.to));
-            (d.from..=d.to).contains(&s.ts) || its && s.ts <= d.to && next(s) >= d.from
-        };
-        s.ts < begun || dark.iter().any(touched)
+        let touched = |d: &&Dark| s.ts <= d.to && next(s) >= d.from;
+        s.ts < begun || dark.anywhere(s.ts) || of_thread.get(&s.tid).is_some_and(|all| all.iter().any(touched))
     };
     let only_ours: Vec<&State> = own.difference(&theirs).filter(|s| !excused(s)).collect();
-    let mut only_theirs: BTreeSet<&State> = theirs.difference(&own).filter(|s| !excused(s)).collect();
+    let mut only_theirs: BTreeMap<(i64, i64), Vec<&State>> = BTreeMap::new();
+    for state in theirs.difference(&own).filter(|s| !excused(s)) {
+        only_theirs.entry((state.tid, state.ts)).or_default().push(state);
+    }
     for own in only_ours {
-        let begun_here: Vec<&State> =
-            only_theirs.iter().copied().filter(|t| (t.tid, t.ts) == (own.tid, own.ts)).collect();
+        let begun_here = only_theirs.remove(&(own.tid, own.ts)).unwrap_or_default();
         let [first] = begun_here[..] else { panic!("only ours: {own:?}, theirs: {begun_here:?}") };
-        only_theirs.remove(first);
         let race = own.state == "R" && own.waker.is_some() && own.dur == first.dur && first.waker.is_none();
         if race {
             continue;
         }
-        let second = only_theirs.iter().copied().find(|t| t.tid == own.tid && t.ts == close(first));
-        let second = second.unwrap_or_else(|| panic!("only ours: {own:?}, theirs: {first:?}"));
+        let second = only_theirs.remove(&(own.tid, close(first))).unwrap_or_default();
+        let [second] = second[..] else { panic!("only ours: {own:?}, theirs: {first:?} {second:?}") };
         assert_eq!((own.state.as_str(), first.state.as_str(), second.state.as_str()), ("R+", "R+", "R"), "{own:?}");
         assert_eq!(close(own), close(second));
-        only_theirs.remove(second);
     }
     assert!(only_theirs.is_empty(), "only theirs: {only_theirs:?}");
 }
