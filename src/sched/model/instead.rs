@@ -51,18 +51,14 @@ impl Model {
         if self.sampled() {
             return (Vec::new(), budget);
         }
-        let mut pieces = self.pieces(utid, window).peekable();
-        let (mut nth, mut near) = (0, FxHashMap::default());
-        while let Some(piece) = pieces.next() {
-            if !piece.is_ready() {
-                continue;
-            }
-            nth += 1;
-            if (nth - 1) % n != 0 {
-                continue;
-            }
-            let wait = Window { from: piece.start.max(window.from), to: self.end_of(utid, &piece).min(window.to) };
-            let Some(cpu) = self.wait_cpu_before(utid, &piece, pieces.peek()) else { continue };
+        let Some(list) = self.kept.threads.get(utid as usize) else { return (Vec::new(), budget) };
+        let (first, behind) = list.range(window);
+        let open = self.open_piece(utid).filter(|p| p.start < window.to);
+        let pieces = (first..).zip(list.pieces.range(first..behind).chain(&open));
+        let mut near = FxHashMap::default();
+        for (at, piece) in pieces.filter(|(_, p)| p.is_ready()).step_by(n) {
+            let wait = Window { from: piece.start.max(window.from), to: self.end_of(utid, piece).min(window.to) };
+            let Some(cpu) = self.wait_cpu_before(utid, piece, list.pieces.get(at + 1)) else { continue };
             if left == 0 {
                 break;
             }
