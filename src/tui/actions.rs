@@ -181,6 +181,8 @@ actions! {
     CompareA "compare-a": "Take the window on view as A" Any = ["a"];
     CompareB "compare-b": "Take the window on view as B, and compare it with A" Any = ["b"];
 
+    Query "query" ("READY QUERY"): "Ask a ready query of the window on view" Any = ["Q"];
+
     NextTheme "next-theme": "Next theme" Any = ["T"];
 
     Accept "accept": "Take the line" Prompt = ["enter"];

@@ -156,6 +156,13 @@ pub enum Ask {
         /// Which.
         within: Window,
     },
+    /// A ready query.
+    Query {
+        /// Its name in the library.
+        name: &'static str,
+        /// Of which time.
+        within: Window,
+    },
     /// The same thread metrics over two windows.
     Compare {
         /// Usually the bad one.
@@ -235,6 +242,23 @@ pub struct CompareRow {
     pub max: [Option<u64>; 2],
 }
 
+/// Rows of a query, made safe to be drawn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueryView {
+    /// Its name and title.
+    pub title: String,
+    /// Of which time.
+    pub within: Window,
+    /// Names of the columns.
+    pub columns: Vec<String>,
+    /// Cells of each row.
+    pub rows: Vec<Vec<String>>,
+    /// Columns that hold numbers alone.
+    pub numeric: Vec<bool>,
+    /// There are more rows.
+    pub cut: bool,
+}
+
 /// What the worker answers.
 #[derive(Debug, Clone, PartialEq)]
 #[allow(missing_docs, reason = "each answers the question of its name")]
@@ -251,6 +275,7 @@ pub enum Reply {
     Chain(Vec<Link>, Box<WaitedOn>),
     Compare(Window, Window, Vec<CompareRow>),
     Events(Vec<RawEvent>),
+    Query(Arc<QueryView>),
     /// It could not be answered; in words.
     Failed(Box<str>),
 }

@@ -2,6 +2,7 @@
 
 use super::answers::{Ask, CompareRow, Page, Question, RawEvent, Reply, Slice, TimelineView, Track, Tracks, When};
 use super::history::{History, View, Watch};
+use super::querying;
 use super::screens::columns;
 use super::table::Table;
 use super::words::Speaker;
@@ -117,6 +118,7 @@ pub fn reply(
             Ok(Reply::Chain(links, Box::new(on)))
         }
         Ask::Events { within } => Ok(Reply::Events(events(history, *within)?)),
+        Ask::Query { name, within } => Ok(querying::answer(history.paths(), name, *within, watch)),
         Ask::Compare { a, b } => compare(history, *a, *b, watch),
     }
 }

@@ -67,6 +67,7 @@ pub fn reply(ask: &Ask) -> Reply {
         Ask::Events { .. } => {
             Reply::Events(vec![(CLOSE.from + 7 * MS, 0, "sched_switch 48213 R+ ==> logship [911] prio 120".into())])
         }
+        Ask::Query { name, within } => Reply::Query(Arc::new(answered(name, *within))),
         Ask::Compare { a, b } => Reply::Compare(*a, *b, compared()),
     }
 }

@@ -20,6 +20,7 @@ pub mod labels;
 pub mod pace;
 pub mod pen;
 pub mod prompt;
+mod querying;
 pub mod render;
 pub mod screens;
 pub mod state;

@@ -4,6 +4,7 @@
 
 use super::actions::{ACTIONS, Action, ActionInfo};
 use super::fuzzy;
+use crate::query::library::{self, Ready};
 
 /// What the line is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,14 +84,29 @@ impl Prompt {
             Action::CursorHome => self.cursor = 0,
             Action::CursorEnd => self.cursor = self.text.len(),
             Action::ChoiceUp => self.choice = self.choice.saturating_sub(1),
-            Action::ChoiceDown => self.choice = (self.choice + 1).min(self.choices().len().saturating_sub(1)),
+            Action::ChoiceDown => self.choice = (self.choice + 1).min(self.number_of_choices().saturating_sub(1)),
             Action::NextField => self.complete(),
             _ => return false,
         }
         if !matches!(action, Action::ChoiceUp | Action::ChoiceDown) {
-            self.choice = self.choice.min(self.choices().len().saturating_sub(1));
+            self.choice = self.choice.min(self.number_of_choices().saturating_sub(1));
         }
         true
+    }
+
+    fn number_of_choices(&self) -> usize {
+        self.choices().len().max(self.queries().len())
+    }
+
+    /// The ready queries for what is typed, if one is to be chosen: best first.
+    pub fn queries(&self) -> Vec<&'static Ready> {
+        if self.purpose == Purpose::Argument(Action::Query) { queries_like(&self.text()) } else { Vec::new() }
+    }
+
+    /// The ready query that would be asked.
+    pub fn chosen_query(&self) -> Option<&'static Ready> {
+        let queries = self.queries();
+        queries.get(self.choice).or_else(|| queries.first()).copied()
     }
 
     /// The palette's choices for what is typed: best first.
@@ -136,6 +152,17 @@ impl Prompt {
             *self = Prompt::new(self.purpose, &format!("{}{tail}", info.name));
         }
     }
+}
+
+/// Ready queries by name and by what they say of themselves, best first; all for no text.
+pub fn queries_like(text: &str) -> Vec<&'static Ready> {
+    let score = |ready: &Ready| {
+        let by_name = fuzzy::score(text, ready.name).map(|s| s + 500);
+        by_name.max(fuzzy::score(text, ready.title()))
+    };
+    let mut hits: Vec<(i32, &Ready)> = library::QUERIES.iter().filter_map(|r| Some((score(r)?, r))).collect();
+    hits.sort_by_key(|(score, ready)| (-score, ready.name));
+    hits.into_iter().map(|(_, ready)| ready).collect()
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::actions::{Action, Context};
 use super::pen::Pen;
-use super::screens::{compare, cpu, help, overview, segments, snapshots, thread, timeline};
+use super::screens::{compare, cpu, help, overview, query, segments, snapshots, thread, timeline};
 use super::state::{Popup, Screen, State};
 use super::theme::Tone;
 use super::widgets::popup;
@@ -43,6 +43,7 @@ pub fn draw(state: &State, buffer: &mut Buffer) {
         None => {}
         Some(Popup::Help(top)) => help::draw(&state.keymap, *top, &mut pen),
         Some(Popup::Compare { windows, rows, top }) => compare::draw(state, windows, rows, *top, &mut pen),
+        Some(Popup::Query { view, top }) => query::draw(state, view, *top, &mut pen),
         Some(Popup::Prompt(prompt)) => popup::draw_prompt(&mut pen, prompt, &state.keymap),
     }
 }

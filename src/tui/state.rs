@@ -177,6 +177,8 @@ pub struct State {
     pub comparison: Slot,
     /// Raw events that were asked for.
     pub events: Slot,
+    /// A ready query that was asked.
+    pub query: Slot,
     /// Path of the last snapshot, for copying.
     pub last_path: Option<String>,
     /// Number of the next question.
@@ -246,6 +248,7 @@ impl State {
             chain: Slot::default(),
             comparison: Slot::default(),
             events: Slot::default(),
+            query: Slot::default(),
             last_path: None,
             next_id: 1,
             ticks: 0,

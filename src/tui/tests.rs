@@ -12,7 +12,7 @@ use crate::sched::summary::TrackId;
 use proptest::prelude::*;
 
 /// Every screen and pop-up: a name and the keys that lead there from the overview.
-const PLACES: [(&str, &str); 14] = [
+const PLACES: [(&str, &str); 16] = [
     ("overview", ""),
     ("thread", "enter"),
     ("cpu", "shift-tab shift-tab enter"),
@@ -24,6 +24,8 @@ const PLACES: [(&str, &str); 14] = [
     ("snapshots", "f4"),
     ("help", "?"),
     ("compare", "a b"),
+    ("queries", "Q down"),
+    ("answer", "Q enter"),
     ("palette", ":"),
     ("prompt", "S"),
     ("filter", "/"),

@@ -139,6 +139,13 @@ fn ask_events(state: &mut State, out: &mut Vec<Effect>) {
     post(state, Ask::Events { within }, |s| &mut s.events, out);
 }
 
+/// Asks a ready query of the window on view, or of the range that is chosen.
+fn ask_query(state: &mut State, name: &'static str, out: &mut Vec<Effect>) {
+    let within = moves::chosen_window(state);
+    state.tell(format!("asking {name} …"));
+    post(state, Ask::Query { name, within }, |s| &mut s.query, out);
+}
+
 /// Asks for the comparison of the two windows taken.
 fn ask_comparison(state: &mut State, out: &mut Vec<Effect>) {
     let [Some(a), Some(b)] = state.compare else { return };
@@ -189,6 +196,7 @@ pub fn settle(state: &mut State) {
             *top = (*top).min(lines.saturating_sub(page));
         }
         Some(Popup::Compare { rows, top, .. }) => *top = (*top).min(rows.len().saturating_sub(page.max(1))),
+        Some(Popup::Query { view, top }) => *top = (*top).min(view.rows.len().saturating_sub(page.max(1))),
         _ => {}
     }
 }

@@ -27,7 +27,7 @@ pub struct Settings {
 }
 
 /// The kinds of questions that wait side by side.
-const PLACES: usize = 5;
+const PLACES: usize = 6;
 
 fn place(ask: &Ask) -> usize {
     match ask {
@@ -36,6 +36,7 @@ fn place(ask: &Ask) -> usize {
         Ask::Chain { .. } => 2,
         Ask::Compare { .. } => 3,
         Ask::Events { .. } => 4,
+        Ask::Query { .. } => 5,
     }
 }
 
@@ -88,7 +89,7 @@ impl Inbox {
     /// The next question: picks and chains before the screen's own, which will be asked again anyway.
     fn take(&self) -> Option<Question> {
         let mut places = self.places.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        [1, 2, 4, 3, 0].into_iter().find_map(|i| places[i].take())
+        [1, 2, 4, 3, 5, 0].into_iter().find_map(|i| places[i].take())
     }
 
     /// True when a question of this kind waits.

@@ -449,3 +449,20 @@ pub fn compared() -> Vec<CompareRow> {
         CompareRow { label: "logship [911]".into(), run: [Some(0.61), None], ..CompareRow::default() },
     ]
 }
+
+/// What a ready query gives.
+pub fn answered(name: &str, within: Window) -> QueryView {
+    let row = |cells: [&str; 3]| cells.map(str::to_owned).to_vec();
+    QueryView {
+        title: format!("{name}: Who used the CPUs most"),
+        within,
+        columns: row(["thread", "process", "running_ms"]),
+        rows: vec![
+            row(["logship", "logship", "6021"]),
+            row(["pt_loader:0", "python3", "412"]),
+            row(["数据\\u{202e}", "–", "7"]),
+        ],
+        numeric: vec![false, false, true],
+        cut: false,
+    }
+}

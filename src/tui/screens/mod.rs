@@ -6,6 +6,7 @@ pub mod cpu;
 pub mod details;
 pub mod help;
 pub mod overview;
+pub mod query;
 pub mod segments;
 pub mod snapshots;
 pub mod thread;

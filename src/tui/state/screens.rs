@@ -3,11 +3,12 @@
 use crate::sched::fold::Utid;
 use crate::sched::summary::{CpuDetail, Link, Overview, ThreadDetail, WaitedOn, Window};
 use crate::tui::answers::{
-    CompareRow, Grouping, MarkRow, RawEvent, SearchFor, Slice, SnapshotRow, StoreView, TimelineView, Tracks,
+    CompareRow, Grouping, MarkRow, QueryView, RawEvent, SearchFor, Slice, SnapshotRow, StoreView, TimelineView, Tracks,
 };
 use crate::tui::cursor::Cursor;
 use crate::tui::prompt::Prompt;
 use crate::tui::screens::columns::Column;
+use std::sync::Arc;
 
 /// A part of the overview that can have the focus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -155,6 +156,13 @@ pub enum Popup {
         windows: [Window; 2],
         /// Threads.
         rows: Vec<CompareRow>,
+        /// First row shown.
+        top: usize,
+    },
+    /// Rows of a query, from this one on.
+    Query {
+        /// The rows.
+        view: Arc<QueryView>,
         /// First row shown.
         top: usize,
     },

@@ -203,6 +203,31 @@ fn goto_reads_the_grammar_and_says_what_is_wrong() {
 }
 
 #[test]
+fn a_ready_query_is_asked_of_the_window_on_view() {
+    let answered = |s: &State, name: &str| match &s.popup {
+        Some(Popup::Query { view, top: 0 }) => {
+            assert!(view.title.starts_with(name) && view.within == s.window(), "{view:?}")
+        }
+        other => panic!("{name}: {other:?}"),
+    };
+    let mut s = full(120, 40, "mono");
+    press(&mut s, "Q");
+    assert_eq!(type_line(&mut s, "worst_wa"), []);
+    answered(&s, "worst_waits: ");
+    press(&mut s, "q");
+    assert!(s.popup.is_none(), "q closes what is on top");
+    // From the palette with its name, or as the second of the list.
+    press(&mut s, ":");
+    type_line(&mut s, "query top_running");
+    answered(&s, "top_running: ");
+    press(&mut s, "q Q down enter");
+    answered(&s, "blocked_functions: ");
+    press(&mut s, "down down esc Q");
+    assert_eq!(type_line(&mut s, "no such thing at all"), []);
+    assert!(s.popup.is_none() && s.notice.as_ref().unwrap().bad);
+}
+
+#[test]
 fn a_range_is_kept_and_two_windows_compared() {
     let mut s = full(120, 40, "mono");
     press(&mut s, "f2 v");

@@ -41,6 +41,13 @@ pub fn take(state: &mut State, answer: Answer, out: &mut Vec<Effect>) {
             Reply::Failed(why) => state.complain(&*why),
             _ => {}
         }
+    } else if state.query.open == Some(id) {
+        state.query.open = None;
+        match answer.reply {
+            Reply::Query(view) => state.popup = Some(Popup::Query { view, top: 0 }),
+            Reply::Failed(why) => state.complain(&*why),
+            _ => {}
+        }
     } else if state.comparison.open == Some(id) {
         state.comparison.open = None;
         match answer.reply {

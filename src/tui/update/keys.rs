@@ -145,6 +145,7 @@ pub fn run(state: &mut State, action: Action, out: &mut Vec<Effect>) {
                 ask_events(state, out);
             }
         }
+        Action::Query => open_line(state, action, ""),
         Action::NextTheme => {
             state.theme = state.theme.next(&state.first_theme, state.depth);
             state.tell(format!("theme {}", state.theme.name));

@@ -1,9 +1,9 @@
 //! Typed lines: editing, and what an accepted one does.
 
-use super::{ask_pick, keys, lists, moves};
+use super::{ask_pick, ask_query, keys, lists, moves};
 use crate::tui::actions::Action;
 use crate::tui::answers::{Ask, Deed};
-use crate::tui::prompt::{Prompt, Purpose};
+use crate::tui::prompt::{Prompt, Purpose, queries_like};
 use crate::tui::state::{Effect, Popup, State};
 
 /// A character was typed.
@@ -61,6 +61,10 @@ fn follow(state: &mut State) {
 
 fn accept(state: &mut State, prompt: &Prompt, out: &mut Vec<Effect>) {
     match prompt.purpose {
+        Purpose::Argument(Action::Query) => match prompt.chosen_query() {
+            Some(ready) => ask_query(state, ready.name, out),
+            None => state.complain(format!("there is no ready query like {:?}", prompt.text())),
+        },
         Purpose::Argument(action) => with_text(state, action, &prompt.text(), out),
         Purpose::Palette => match prompt.chosen() {
             Some((action, text)) if !text.is_empty() && action.info().argument.is_some() => {
@@ -91,6 +95,10 @@ fn with_text(state: &mut State, action: Action, text: &str, out: &mut Vec<Effect
             out.push(Effect::Do(Deed::Keep { window, label: text.to_string() }));
         }
         Action::Search => search(state, text, out),
+        Action::Query => match queries_like(text).first() {
+            Some(ready) => ask_query(state, ready.name, out),
+            None => state.complain(format!("there is no ready query like {text:?}")),
+        },
         _ => {}
     }
 }

@@ -79,7 +79,7 @@ pub fn settle_overview(state: &mut State) {
 pub fn step(state: &mut State, by: i64, out: &mut Vec<Effect>) {
     let moved = |at: usize| usize::try_from((at as i64).saturating_add(by).max(0)).unwrap_or(usize::MAX);
     match &mut state.popup {
-        Some(Popup::Help(top) | Popup::Compare { top, .. }) => {
+        Some(Popup::Help(top) | Popup::Compare { top, .. } | Popup::Query { top, .. }) => {
             *top = moved(*top);
             return;
         }

@@ -1,6 +1,6 @@
 //! Things on top of a screen: the line being typed, the palette's choices, a framed box.
 
-use crate::tui::actions::Context;
+use crate::tui::actions::{Action, Context};
 use crate::tui::keymap::Keymap;
 use crate::tui::pen::{self, Pen};
 use crate::tui::prompt::{Prompt, Purpose};
@@ -27,6 +27,9 @@ pub fn draw_prompt(pen: &mut Pen<'_>, prompt: &Prompt, keymap: &Keymap) {
     };
     if prompt.purpose == Purpose::Palette {
         draw_choices(pen, prompt, keymap);
+    }
+    if prompt.purpose == Purpose::Argument(Action::Query) {
+        draw_queries(pen, prompt);
     }
     let style = pen.theme.style(Tone::Text);
     let width = pen.w();
@@ -81,12 +84,31 @@ fn draw_choices(pen: &mut Pen<'_>, prompt: &Prompt, keymap: &Keymap) {
     }
 }
 
+/// The ready queries that fit what is typed.
+fn draw_queries(pen: &mut Pen<'_>, prompt: &Prompt) {
+    let queries = prompt.queries();
+    let rows = usize::from(pen.h().saturating_sub(3).min(20)).min(queries.len().max(1));
+    let (w, h) = (pen.w(), u16::try_from(rows).unwrap_or(0) + 2);
+    let y = pen.h().saturating_sub(h + 1);
+    let mut area = pen.part(0, y, w.min(96), h);
+    area.clear();
+    area.frame("ready queries");
+    let (top, w) = (prompt.choice.saturating_sub(rows.saturating_sub(1)), area.w());
+    if queries.is_empty() {
+        area.say(2, 1, w.saturating_sub(4), "no such query", Tone::Dim);
+    }
+    for (i, ready) in queries.iter().enumerate().skip(top).take(rows) {
+        let y = u16::try_from(i - top).unwrap_or(0) + 1;
+        area.say(2, y, 20.min(w.saturating_sub(4)), ready.name, Tone::Strong);
+        area.say(23, y, w.saturating_sub(25), ready.title(), Tone::Text);
+        if i == prompt.choice {
+            area.tint(1, y, w.saturating_sub(2), Tone::Selected);
+        }
+    }
+}
+
 /// Keys of the hint line: `s snapshot  space pause`.
-pub fn hints(
-    keymap: &Keymap,
-    context: Context,
-    wanted: &[(crate::tui::actions::Action, &str)],
-) -> Vec<(String, String)> {
+pub fn hints(keymap: &Keymap, context: Context, wanted: &[(Action, &str)]) -> Vec<(String, String)> {
     wanted
         .iter()
         .map(|(action, word)| (keymap.hint(*action, context), (*word).to_string()))
