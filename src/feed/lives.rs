@@ -240,3 +240,93 @@ fn of_lives(item: &Item) -> Option<u64> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::names::NameId;
+    use crate::sched::event::Event;
+    use proptest::prelude::*;
+
+    fn event(ts: u64, kind: EventKind) -> Item {
+        Item::Event(Event { ts, cpu: 0, emitter: Some(1), flags: 0, kind })
+    }
+
+    fn thread(tid: Tid, start: u64, ts: u64) -> Item {
+        Item::Thread(ThreadFact { tid, pid: tid, name: NameId::EMPTY, start: Some(start), ts })
+    }
+
+    fn lives(items: &[Item]) -> Lives {
+        let mut lives = Lives::default();
+        items.iter().for_each(|item| lives.apply(item));
+        lives.tenants.values_mut().for_each(|t| t.sort_by_key(|t| t.0));
+        lives
+    }
+
+    #[test]
+    fn a_tid_is_whose_it_was_at_the_time() {
+        const S: u64 = 1_000_000_000;
+        let born = |ts, tid| event(ts, EventKind::NewTask { tid, comm: NameId::EMPTY, clone_flags: 0 });
+        let all = lives(&[
+            thread(7, 5 * S, 0),
+            event(20 * S, EventKind::Exit { tid: 7 }),
+            event(21 * S, EventKind::Free { tid: 7 }),
+            born(30 * S, 7),
+            // First heard of as the creator of another, told later to have begun long before.
+            event(40 * S, EventKind::NewTask { tid: 9, comm: NameId::EMPTY, clone_flags: 0 }),
+            thread(1, 2 * S, 50 * S),
+            // A thread that is not the leader execs: its life goes on under the leader's tid.
+            event(60 * S, EventKind::Exec { tid: 9, old_tid: 7, filename: NameId::EMPTY }),
+        ]);
+        let old = all.utid(7, 10 * S).unwrap();
+        let new = all.utid(7, 30 * S).unwrap();
+        assert_ne!(old, new);
+        assert_eq!(all.utid(7, 21 * S), Some(old));
+        assert_eq!(all.utid(7, 25 * S), None, "nobody's between two lives");
+        assert_eq!(all.utid(7, 5 * S - 9_000_000), Some(old), "procfs rounds starts");
+        assert_eq!(all.utid(7, 4 * S), None);
+        assert_eq!(all.utid(1, 3 * S), all.utid(1, 45 * S));
+        assert_eq!(all.utid(9, 61 * S), Some(new));
+        assert_ne!(all.utid(9, 50 * S), Some(new));
+        assert_eq!(all.utid(0, 1), Some(IDLE));
+        assert_eq!(all.utid(77, 1), None);
+    }
+
+    proptest! {
+        /// Whatever a damaged or hostile file says, nothing panics, and who was born lives then, once.
+        #[test]
+        fn anything_may_be_said_of_lives(
+            said in prop::collection::vec((0u8..7, -2i32..6, -2i32..6, 0u64..40), 0..60),
+            bytes in prop::collection::vec(any::<u8>(), 0..120),
+        ) {
+            let items: Vec<Item> = said.iter().map(|&(what, tid, other, ts)| match what {
+                0 => event(ts, EventKind::NewTask { tid, comm: NameId::EMPTY, clone_flags: u64::from(other > 1) << 16 }),
+                1 => event(ts, EventKind::Exec { tid, old_tid: other, filename: NameId::EMPTY }),
+                2 => event(ts, EventKind::Exit { tid }),
+                3 => event(ts, EventKind::Free { tid }),
+                4 => Item::Process(ProcessFact { pid: tid, ppid: Some(other), start: Some(ts), ..ProcessFact::default() }),
+                5 => Item::OwnThread { tid },
+                _ => thread(tid, ts / 2, ts),
+            }).collect();
+            let all = lives(&items);
+            for tid in -3..7 {
+                for at in 0..42 {
+                    if let Some(utid) = all.utid(tid, at) {
+                        prop_assert!((utid as usize) < all.threads.len());
+                    }
+                }
+            }
+            let mut reading = Reading::default();
+            reading.take(&bytes, &mut NameTable::new());
+            reading.take_lives(&bytes, &mut NameTable::new());
+            reading.items.extend(items.iter().filter_map(|item| Some((of_lives(item)?, item.clone()))));
+            let born = reading.born(3, 30);
+            let mut tids: Vec<Tid> = born.iter().filter_map(|i| if let Item::Thread(t) = i { Some(t.tid) } else { None }).collect();
+            tids.sort_unstable();
+            let number = tids.len();
+            tids.dedup();
+            prop_assert_eq!(number, tids.len(), "{:?}", born);
+        }
+    }
+}
