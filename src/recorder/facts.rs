@@ -118,6 +118,8 @@ pub struct FactsThread {
     pub counters: (counters::Counters, Duration),
     /// How far a snapshot reaches back, ns.
     pub reach: u64,
+    /// Who was born before this instant was born before the recording, and no event tells of it; ns on CLOCK_BOOTTIME.
+    pub since: u64,
     /// What happens when one holds.
     pub fired: Box<dyn Fn(Fired) + Send>,
 }
@@ -189,7 +191,7 @@ impl FactsThread {
                     let (mut processes, mut threads) = (Vec::new(), Vec::new());
                     let mut names = self.facts.names();
                     for p in batch.processes.iter() {
-                        if names.learn_process(p) {
+                        if !names.is_too_young(p, self.since, ts) && names.learn_process(p) {
                             processes.extend(names.process(p.pid).cloned());
                         }
                     }

@@ -23,6 +23,8 @@ const EXEC_DELAY: u64 = 20_000_000;
 const MAX_CMDLINES: usize = 8 << 20;
 /// procfs counts time in steps of this, ns (USER_HZ is 100), and rounds down.
 const ROUNDING: u64 = 10_000_000;
+/// An event is told here within a cycle of the reader and a little, ns; this is well above.
+const YOUNG: u64 = 2_000_000_000;
 /// Ended lives kept at most.
 const MAX_DEAD: usize = 20_000;
 
@@ -81,16 +83,22 @@ impl Names {
     }
 
     fn new_task(&mut self, ts: u64, tid: Tid, parent: Tid, clone_flags: u64, comm: &[u8]) {
-        if self.threads.get(&tid).and_then(|t| t.start).is_some_and(|start| (start..start + ROUNDING).contains(&ts)) {
-            return self.born(tid, ts);
-        }
         let owner = self.threads.get(&parent).map_or(parent, |t| t.pid);
-        // Whoever had this tid before is gone, even if the event that said so was lost.
-        self.gone(ts, tid);
-        let name = text(comm).to_vec();
         let pid = if clone_flags & CLONE_THREAD != 0 { owner } else { tid };
+        // A scan may have met it before its birth was told here: then its name is younger, and its begin is known exactly now.
+        let same = |t: &&Thread| t.start.is_some_and(|start| (start..start + ROUNDING).contains(&ts));
+        let met = self.threads.get(&tid).filter(same).map(|t| t.name.clone());
+        if met.is_none() {
+            // Whoever had this tid before is gone, even if the event that said so was lost.
+            self.gone(ts, tid);
+        }
+        let name = met.unwrap_or_else(|| text(comm).to_vec());
         self.threads.insert(tid, Thread { tid, pid, name: name.clone(), start: Some(ts) });
         if pid != tid {
+            return;
+        }
+        if let Some(process) = self.processes.get_mut(&tid) {
+            (process.start, process.ppid) = (Some(ts), owner);
             return;
         }
         let from = self.processes.get(&owner);
@@ -107,16 +115,6 @@ impl Names {
         };
         self.processes.insert(pid, process);
         self.read_later(pid, ts + NEW_DELAY);
-    }
-
-    /// A scan met `tid` before its birth was told here: the same life, and its begin is known exactly now.
-    fn born(&mut self, tid: Tid, ts: u64) {
-        if let Some(thread) = self.threads.get_mut(&tid) {
-            thread.start = Some(ts);
-        }
-        if let Some(process) = self.processes.get_mut(&tid) {
-            process.start = Some(ts);
-        }
     }
 
     fn read_later(&mut self, pid: Tid, at: u64) {
@@ -157,6 +155,17 @@ impl Names {
     /// When the next process should be read.
     pub fn next_due_at(&self) -> Option<u64> {
         self.due.iter().map(|d| d.0).min()
+    }
+
+    /// True of a process that a scan met (at `now`) and whose birth, after `since`, may still be on its way here: it is read once
+    /// that has come, since only the birth tells its parent for certain.
+    pub fn is_too_young(&mut self, read: &procfs::Process, since: u64, now: u64) -> bool {
+        let lately = read.start.saturating_add(ROUNDING) > since && read.start.saturating_add(YOUNG) > now;
+        let young = lately && !self.processes.contains_key(&read.pid);
+        if young {
+            self.read_later(read.pid, now + YOUNG / 2);
+        }
+        young
     }
 
     /// Takes what procfs said of a process; true if that is news.
@@ -361,6 +370,29 @@ mod tests {
             (1, &b"other"[..]),
             "a later one is another"
         );
+    }
+
+    #[test]
+    fn a_process_met_before_its_birth_was_told_waits_for_it() {
+        let mut names = Names::default();
+        let s = 1_000_000_000;
+        let read = |start| procfs::Process { pid: 500, ppid: 1, name: b"sleep".to_vec(), start, ..Default::default() };
+        assert!(!names.is_too_young(&read(10 * s), 0, 12 * s), "its birth would have been told by now");
+        assert!(!names.is_too_young(&read(11 * s), 11 * s + ROUNDING, 12 * s), "it was born before the recording");
+        assert!(names.is_too_young(&read(11 * s), 11 * s, 12 * s));
+        assert!(names.learn_thread(&procfs::Thread {
+            tid: 500,
+            pid: 500,
+            name: b"sleep".to_vec(),
+            start: 11 * s,
+            ..Default::default()
+        }));
+        names.hint(&new(11 * s + 5, 500, 400, 0, "sh"));
+        assert_eq!(names.process(500).map(|p| (p.ppid, p.start)), Some((400, Some(11 * s + 5))));
+        assert_eq!(names.thread(500).unwrap().name, b"sleep", "what was read is younger than the event");
+        assert_eq!(names.next_due(14 * s), Some(500));
+        names.learn_process(&read(11 * s));
+        assert_eq!(names.process(500).unwrap().ppid, 400, "whoever looks after it by then");
     }
 
     #[test]

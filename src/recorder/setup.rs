@@ -70,6 +70,7 @@ pub(super) fn start_facts(
         kallsyms: origin.has_stacks().then_some(Path::new("/proc/kallsyms")),
         counters: machine::counters(&settings.counters),
         reach: u64::try_from(settings.snapshot_last.as_nanos()).unwrap_or(u64::MAX),
+        since: clock::boot_now(),
         fired: Box::new(move |f| {
             let _ = send_fired.send(f);
             let _ = nudge.write(1);
