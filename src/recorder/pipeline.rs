@@ -115,8 +115,6 @@ impl<E: Encode> Working<E> {
             // What the first scan found so far stands in the head.
             self.parts.packets.try_iter().for_each(drop);
             self.begin(began.boot, *began)?;
-            // Who was born after the first scan came by and before the first event is in neither.
-            self.parts.facts.ask_rescan();
         }
         batch.inputs.into_iter().for_each(|input| self.parts.encoder.add(input));
         while self.reached < batch.limit {
