@@ -1,13 +1,15 @@
 //! The rules of the module page, each on a few events with values worked out by hand.
 #![allow(clippy::unwrap_used)]
 
+mod random;
+mod unseen;
+
 use super::super::event::{Event, EventKind, Item, Loss, ThreadFact, ThreadNow, Tid, Wake};
 use super::super::order::TimeOrder;
 use super::super::state::TaskState;
 use super::super::testing::{D, R, RP, S, event, switch, waking, woken_by_interrupt};
 use super::{Consumer, Folder, Folding, Interval, Sink, Utid};
 use crate::names::NameId;
-use proptest::prelude::*;
 
 #[derive(Default, Clone, PartialEq, Debug)]
 struct Rows {
@@ -207,77 +209,6 @@ fn case_35_the_state_belongs_to_the_thread_that_left() {
 }
 
 #[test]
-fn case_36_nothing_is_paired_across_a_loss() {
-    let loss = Item::Loss(Loss { cpu: 0, from: 200, to: 400, count: None });
-    let (rows, _) = fold(&[
-        switch(50, 1, 0, R, 9),
-        switch(100, 0, 0, R, 8),
-        switch(110, 0, 8, D, 6),
-        waking(190, 1, 7, 0),
-        loss,
-        switch(450, 0, 5, S, 7),
-        switch(500, 0, 7, S, 0),
-    ]);
-    let seven = rows.of(7);
-    assert_eq!(
-        (seven[0].start, seven[0].end, seven[0].end_known),
-        (190, Some(200), false),
-        "a wait of no known length"
-    );
-    assert_eq!((seven[1].start, seven[1].end, seven[1].end_known), (450, Some(500), true));
-    let (six, eight) = (rows.of(6)[0], rows.of(8)[1]);
-    assert_eq!((six.end, six.end_known, six.end_state), (Some(200), false, None), "what ran ends unknown");
-    assert_eq!((eight.end, eight.end_known), (Some(200), false), "so does a sleep that began there");
-    assert_eq!(rows.of(9)[0].end, None, "the other CPU is not touched");
-    assert_eq!(rows.states(5)[0], (450, None, Blocked(S)));
-    assert_eq!(rows.queue.last(), Some(&(200, 0, 0)));
-}
-
-#[test]
-fn case_36_a_sleep_without_wake_up_is_doubtful_after_a_loss_elsewhere() {
-    let (rows, _) = fold(&[
-        switch(10, 0, 0, R, 7),
-        switch(20, 0, 7, S, 0),
-        switch(30, 1, 0, R, 9),
-        Item::Loss(Loss { cpu: 1, from: 40, to: 60, count: Some(3) }),
-        switch(100, 0, 0, R, 7),
-    ]);
-    let sleep = rows.of(7)[1];
-    assert_eq!((sleep.state, sleep.end, sleep.end_known), (Blocked(S), Some(100), false));
-}
-
-#[test]
-fn after_a_loss_a_compact_switch_tells_who_came() {
-    let (rows, _) = fold(&[
-        switch(10, 0, 0, R, 7),
-        Item::Loss(Loss { cpu: 0, from: 0, to: 0, count: None }),
-        waking(20, 0, 6, 0),
-        switch(30, 0, None, S, 8),
-        switch(40, 0, None, S, 0),
-    ]);
-    assert_eq!(rows.states(7), [(10, Some(10), Running)], "known to have run at its switch-in only");
-    assert_eq!(rows.states(8), [(30, Some(40), Running), (40, None, Blocked(S))]);
-    assert_eq!((rows.of(6)[0].state, rows.of(6)[0].waker), (Runnable, None), "woken, but nobody knows by whom");
-}
-
-#[test]
-fn case_59_a_gap_ends_everything() {
-    let (rows, folder) = fold(&[
-        switch(10, 0, 0, R, 7),
-        switch(20, 0, 7, S, 8),
-        Item::Gap { from: 100, to: 700 },
-        waking(710, 0, 7, 0),
-        switch(720, 0, 8, S, 7),
-    ]);
-    let (seven, eight) = (rows.of(7), rows.of(8));
-    assert_eq!((seven[1].end, seven[1].end_known), (Some(100), false));
-    assert_eq!((eight[0].end, eight[0].end_known), (Some(100), false));
-    assert_eq!(seven[2].start, 710);
-    assert_eq!(eight[1].start, 720);
-    assert_eq!(folder.latest(), 720);
-}
-
-#[test]
 fn case_97_state_blocks_in_a_continuous_stream_change_nothing() {
     let first = [switch(10, 0, 0, R, 7), switch(20, 0, 7, S, 8), switch(25, 1, 0, R, 9), waking(30, 1, 7, 0)];
     let second = [switch(60, 0, 8, RP, 7), switch(70, 1, 9, S, 0)];
@@ -295,19 +226,6 @@ fn case_97_state_blocks_in_a_continuous_stream_change_nothing() {
     let alone = fold(&[&block[..], &second[..]].concat()).0;
     assert_eq!(alone.states(8)[0], (20, Some(60), Running));
     assert_eq!(alone.states(7)[0], (30, Some(60), Runnable));
-}
-
-#[test]
-fn a_state_block_after_a_loss_never_reaches_back_over_what_was_told() {
-    let (rows, _) = fold(&[
-        switch(10, 0, 0, R, 7),
-        switch(20, 0, 7, S, 8),
-        Item::Loss(Loss { cpu: 0, from: 100, to: 200, count: None }),
-        Item::CpuState { ts: 250, cpu: 0, tid: 8, prio: 120, since: 20 },
-        Item::ThreadState { ts: 250, tid: 7, state: Blocked(S), since: Some(20), cpu: None },
-    ]);
-    assert_eq!(rows.states(8), [(20, Some(100), Running), (200, None, Running)]);
-    assert_eq!(rows.states(7)[1..], [(20, Some(100), Blocked(S)), (100, None, Blocked(S))]);
 }
 
 #[test]
@@ -341,56 +259,6 @@ fn the_idle_thread_is_one_life_on_all_cpus() {
     );
     assert!(idle.iter().all(|i| i.utid == 0 && i.state == Running && i.end_state == Some(R)));
     assert_eq!(folder.threads().len(), 3);
-}
-
-#[test]
-fn a_switch_that_does_not_fit_is_not_bridged() {
-    let (rows, folder) =
-        fold(&[switch(10, 0, 0, R, 7), event(15, 0, EventKind::Idle { cpu: 0, state: 1 }), switch(30, 0, 8, S, 9)]);
-    assert_eq!(folder.stats().mismatched, 1);
-    let seven = rows.of(7)[0];
-    assert_eq!((seven.end, seven.end_known, seven.end_state), (Some(15), false, None));
-    assert_eq!(rows.states(8), [(30, None, Blocked(S))]);
-}
-
-#[test]
-fn a_wake_up_by_another_than_who_came_tells_of_a_switch_that_was_not_traced() {
-    let by = |tid, item| match item {
-        Item::Event(e) => Item::Event(Event { emitter: Some(tid), ..e }),
-        other => other,
-    };
-    // 7 runs and wakes 5; then 8, whose coming was not traced, wakes 6 and goes to sleep.
-    let (rows, folder) = fold(&[
-        switch(10, 0, 0, R, 7),
-        by(7, waking(20, 0, 5, 1)),
-        by(8, waking(40, 0, 6, 1)),
-        waking(45, 0, 4, 1),
-        switch(50, 0, None, S, 0),
-    ]);
-    assert_eq!(folder.stats().mismatched, 1);
-    let seven = rows.of(7)[0];
-    assert_eq!((seven.start, seven.end, seven.end_known), (10, Some(20), false));
-    assert_eq!(rows.of(7).len(), 1, "what it did after 20 nobody knows");
-    assert_eq!(rows.states(8), [(40, Some(50), Running), (50, None, Blocked(S))]);
-    assert_eq!(rows.of(8)[0].prio, None);
-    let (seven, eight) = (rows.utid(7), rows.utid(8));
-    let woken: Vec<_> = rows.wakes.iter().map(|w| (w.0, w.1)).collect();
-    assert_eq!(woken, [(20, Some(seven)), (40, Some(eight)), (45, Some(eight))]);
-}
-
-#[test]
-fn a_second_wake_up_tells_that_the_thread_ran_untraced() {
-    // Woken by its timer each second; neither its coming nor its going is traced.
-    let (rows, folder) = fold(&[
-        switch(5, 0, 9, S, 0),
-        woken_by_interrupt(10, 0, 7, 0),
-        woken_by_interrupt(1010, 0, 7, 0),
-        switch(1015, 0, 0, R, 7),
-    ]);
-    assert_eq!(folder.stats().mismatched, 1);
-    assert_eq!(rows.states(7), [(10, Some(10), Runnable), (1010, Some(1015), Runnable), (1015, None, Running)]);
-    assert_eq!(rows.of(7).iter().map(|i| i.end_known).collect::<Vec<_>>(), [false, true, true]);
-    assert_eq!(rows.queue, [(10, 0, 1), (1010, 0, 0), (1010, 0, 1), (1015, 0, 0)]);
 }
 
 #[test]
@@ -439,93 +307,4 @@ fn sampling_sees_states_change_but_no_waits() {
         state(200, Blocked(D)),
     ]);
     assert_eq!(rows.states(7), [(0, Some(100), Running), (100, Some(200), Blocked(S)), (200, None, Blocked(D))]);
-}
-
-#[test]
-fn impossible_cpus_are_counted_and_change_nothing() {
-    let (rows, folder) = fold(&[
-        switch(10, u32::MAX, 0, R, 7),
-        Item::Loss(Loss { cpu: u32::MAX, from: 1, to: 2, count: None }),
-        Item::CpuState { ts: 5, cpu: 1 << 20, tid: 7, prio: 1, since: 1 },
-        Item::CpuOnline { ts: 5, cpu: 1 << 20, online: false },
-    ]);
-    assert_eq!((folder.stats().bad_cpu, rows.intervals.len()), (4, 0));
-}
-
-fn any_item() -> impl Strategy<Value = Item> {
-    let state = prop::sample::select(vec![R, RP, S, D, TaskState::DEAD]);
-    let tid = 0..6i32;
-    let now = prop::sample::select(vec![Running, Runnable, Preempted, Blocked(S), Blocked(D), ThreadNow::Unknown]);
-    let cpu = 0..3u32;
-    prop_oneof![
-        8 => (cpu.clone(), prop::option::weighted(0.8, tid.clone()), state, tid.clone())
-            .prop_map(|(cpu, prev, state, next)| switch(0, cpu, prev, state, next)),
-        4 => (cpu.clone(), tid.clone(), cpu.clone()).prop_map(|(cpu, tid, target)| waking(0, cpu, tid, target)),
-        1 => (tid.clone(), cpu.clone()).prop_map(|(tid, to)| event(0, 0, EventKind::Migrate { tid, from_cpu: 0, to_cpu: to })),
-        1 => (tid.clone(), 0..2u64).prop_map(|(tid, thread)| {
-            event(0, 0, EventKind::NewTask { tid, comm: NameId(1), clone_flags: thread << 16 })
-        }),
-        1 => tid.clone().prop_map(|tid| event(0, 0, EventKind::Exit { tid })),
-        1 => tid.clone().prop_map(|tid| event(0, 0, EventKind::Free { tid })),
-        1 => (tid.clone(), tid.clone()).prop_map(|(tid, old_tid)| {
-            event(0, 0, EventKind::Exec { tid, old_tid, filename: NameId(1) })
-        }),
-        1 => (cpu.clone(), 0..40u64).prop_map(|(cpu, back)| Item::Loss(Loss { cpu, from: back, to: 0, count: None })),
-        1 => (0..40u64).prop_map(|back| Item::Gap { from: back, to: 0 }),
-        1 => (cpu.clone(), tid.clone(), 0..90u64).prop_map(|(cpu, tid, since)| {
-            Item::CpuState { ts: 0, cpu, tid, prio: 120, since }
-        }),
-        1 => (tid, now, prop::option::of(0..90u64), prop::option::of(cpu.clone())).prop_map(|(tid, state, since, cpu)| {
-            Item::ThreadState { ts: 0, tid, state, since, cpu }
-        }),
-        1 => (cpu, any::<bool>()).prop_map(|(cpu, online)| Item::CpuOnline { ts: 0, cpu, online }),
-    ]
-}
-
-/// Puts an item at `at`; numbers drawn for `from` and `since` count backwards from there.
-fn placed(mut item: Item, at: u64) -> Item {
-    match &mut item {
-        Item::Event(e) => e.ts = at,
-        Item::Loss(l) => (l.from, l.to) = (at.saturating_sub(l.from), at),
-        Item::Gap { from, to } => (*from, *to) = (at.saturating_sub(*from), at),
-        Item::CpuState { ts, since, .. } => (*ts, *since) = (at, at.saturating_sub(*since)),
-        Item::ThreadState { ts, since, .. } => (*ts, *since) = (at, since.map(|s| at.saturating_sub(s))),
-        Item::CpuOnline { ts, .. } => *ts = at,
-        _ => {}
-    }
-    item
-}
-
-proptest! {
-    /// Whatever is told, in whatever order: rows are dense, no thread is in two states at once, no CPU runs two threads
-    /// at once, queues never count below zero nor anything that is over.
-    #[test]
-    fn intervals_never_overlap(items in prop::collection::vec((any_item(), 0..30u64), 1..120)) {
-        let mut at = 100;
-        let mut folding = Folding::new(Rows::default());
-        for (item, step) in items {
-            at += step;
-            folding.item(&placed(item, at));
-        }
-        folding.end();
-        let rows = &folding.sink.intervals;
-        let mut numbers: Vec<u32> = rows.iter().map(|i| i.row).collect();
-        numbers.sort_unstable();
-        prop_assert_eq!(numbers, (0..rows.len() as u32).collect::<Vec<_>>());
-        let no_overlap = |mut list: Vec<&Interval>| {
-            list.sort_by_key(|i| (i.start, i.end.unwrap_or(u64::MAX), i.row));
-            list.windows(2).all(|w| w[0].end.is_some_and(|end| end <= w[1].start))
-        };
-        for utid in 1..folding.sink.tids.len() as Utid {
-            let of: Vec<&Interval> = rows.iter().filter(|i| i.utid == utid).collect();
-            prop_assert!(no_overlap(of.clone()), "{:?}", of);
-        }
-        for cpu in 0..3 {
-            let of: Vec<&Interval> = rows.iter().filter(|i| i.state == Running && i.cpu == Some(cpu)).collect();
-            prop_assert!(no_overlap(of.clone()), "{:?}", of);
-        }
-        prop_assert!(rows.iter().all(|i| i.end.is_none_or(|end| end >= i.start)));
-        prop_assert!(rows.iter().all(|i| i.state != ThreadNow::Unknown));
-        prop_assert!(folding.sink.queue.iter().all(|q| q.2 < 6), "six threads cannot make a longer queue");
-    }
 }
