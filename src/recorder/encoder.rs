@@ -379,14 +379,13 @@ impl Encoder {
                 let Some(w) = plan.waking(data) else { return self.short(at) };
                 let by = plan.pid(data);
                 let flags = plan.flags(data);
-                if cpu.running == Some(by) {
+                // Until the next switch, tools that take the last one's word for who runs must be told in each wake-up.
+                if cpu.running == Some(by) && !cpu.full {
                     cpu.bundle.waking(ts, w.pid, w.target_cpu, w.prio, w.comm, flags);
                 } else {
-                    // A reader of the compact form could not know who woke.
                     let full = FullWaking { comm: w.comm, pid: w.pid, prio: w.prio, target_cpu: w.target_cpu };
                     cpu.bundle.full_waking(ts, by, flags, &full);
-                    if cpu.running.replace(by).is_some() {
-                        // Tools that take the last switch's word for who runs learn it from the next.
+                    if cpu.running.replace(by).is_some_and(|ran| ran != by) {
                         cpu.full = true;
                         self.counts.untraced += 1;
                         self.moves.add(at, ts, Move::Untraced);
