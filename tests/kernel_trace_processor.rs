@@ -77,9 +77,10 @@ fn record() -> Recording {
     };
     let mut recorder = Running(dashcam(&["record"]).stdout(Stdio::null()).spawn().unwrap());
     let end = Instant::now() + Duration::from_secs(60);
-    while !store.join("dashcam.pid").exists() {
+    // It answers once events are recorded; what is born or renamed before that no event tells.
+    while !dashcam(&["status"]).output().unwrap().status.success() {
         assert!(recorder.0.try_wait().unwrap().is_none() && Instant::now() < end, "the recorder does not get ready");
-        thread::sleep(Duration::from_millis(5));
+        thread::sleep(Duration::from_millis(20));
     }
     let (tell, told) = std::sync::mpsc::channel();
     let (release, released) = std::sync::mpsc::channel::<()>();

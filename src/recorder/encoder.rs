@@ -83,6 +83,8 @@ pub struct Encoder {
     losses: Vec<Loss>,
     marks: Vec<Mark>,
     mark_count: u64,
+    /// Of the step at work.
+    hints: Vec<Hint>,
     missed_hints: bool,
     /// Unless the events that tell of lives are not recorded.
     lives: Option<Lives>,
@@ -106,6 +108,7 @@ impl Encoder {
             losses: Vec::new(),
             marks: Vec::new(),
             mark_count: 0,
+            hints: Vec::new(),
             missed_hints: false,
             free: Vec::new(),
             counts: Counts::default(),
@@ -178,6 +181,7 @@ impl Encoder {
                 self.run_cpu(at, reached);
             }
             self.moves.tell(&mut self.tracker);
+            self.pass_hints_on();
         }
         limit
     }
@@ -446,18 +450,19 @@ impl Encoder {
 
     fn hint(&mut self, at: usize, kind: Kind, ts: u64, parent: Tid, data: &[u8]) {
         let Some(task) = self.parts.plan.task(kind, data) else { return };
-        let (tid, comm) = (task.tid, name(task.comm));
-        let hint = match kind {
-            Kind::NewTask => Hint::New { ts, tid, parent, clone_flags: task.other as u64, comm },
-            Kind::Rename => Hint::Renamed { ts, tid, comm },
-            Kind::Exec => Hint::Exec { ts, tid, old_tid: task.other as Tid },
-            Kind::Free => Hint::Gone { ts, tid },
-            _ => return,
-        };
         if kind == Kind::Free {
-            self.moves.add(at, ts, Move::Gone(tid));
+            self.moves.add(at, ts, Move::Gone(task.tid));
         }
-        self.missed_hints |= self.parts.hints.try_send(hint).is_err();
+        self.hints.extend(Hint::of(kind, ts, parent, &task));
+    }
+
+    /// Passes on what the events of a step tell of names, in their order over all CPUs: a thread is born on one CPU and
+    /// gives itself a name on another.
+    fn pass_hints_on(&mut self) {
+        self.hints.sort_by_key(Hint::ts);
+        for hint in self.hints.drain(..) {
+            self.missed_hints |= self.parts.hints.try_send(hint).is_err();
+        }
     }
 
     #[cold]

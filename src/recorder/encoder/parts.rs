@@ -4,7 +4,7 @@ use crossbeam_channel::Sender;
 
 use crate::kernel::page::PageLayout;
 use crate::recorder::blocked::Stacks;
-use crate::recorder::plan::Plan;
+use crate::recorder::plan::{Kind, Plan, TaskRecord};
 use crate::sched::event::Tid;
 use crate::sched::state::{StateLayout, TaskState};
 use crate::store::footer::Mark;
@@ -26,6 +26,31 @@ pub enum Hint {
     Seen { ts: u64, tid: Tid, pid: Tid, start: u64, comm: [u8; NAME] },
     /// `tid` has ended.
     Gone { ts: u64, tid: Tid },
+}
+
+impl Hint {
+    /// What an event about `task`, written by `parent`, tells of names; `None`: nothing.
+    pub(super) fn of(kind: Kind, ts: u64, parent: Tid, task: &TaskRecord<'_>) -> Option<Hint> {
+        let (tid, comm) = (task.tid, name(task.comm));
+        Some(match kind {
+            Kind::NewTask => Hint::New { ts, tid, parent, clone_flags: task.other as u64, comm },
+            Kind::Rename => Hint::Renamed { ts, tid, comm },
+            Kind::Exec => Hint::Exec { ts, tid, old_tid: task.other as Tid },
+            Kind::Free => Hint::Gone { ts, tid },
+            _ => return None,
+        })
+    }
+
+    /// When it happened, ns, boot.
+    pub(super) fn ts(&self) -> u64 {
+        match *self {
+            Hint::New { ts, .. }
+            | Hint::Renamed { ts, .. }
+            | Hint::Exec { ts, .. }
+            | Hint::Seen { ts, .. }
+            | Hint::Gone { ts, .. } => ts,
+        }
+    }
 }
 
 /// `prev_state` to canonical state, worked out once for all values that occur.

@@ -51,10 +51,15 @@ fn page(cpu: u32, ts: u64, records: &[(u64, Vec<u8>)]) -> Page {
     Page { cpu, bytes: writer(ts, records).finish(), stats: None }
 }
 
+static NEWTASK: LazyLock<EventFormat> =
+    LazyLock::new(|| EventFormat::parse(include_str!("../../../tests/fixtures/kernels/6.18/task_newtask")).unwrap());
+static RENAME: LazyLock<EventFormat> =
+    LazyLock::new(|| EventFormat::parse(include_str!("../../../tests/fixtures/kernels/6.18/task_rename")).unwrap());
+
 fn encoder(cpus: &[u32]) -> (Encoder, Receiver<Hint>) {
     let mut table = EventTable::new();
-    for format in [&SWITCH, &WAKING] {
-        table.insert(TracedEvent { group: "sched".into(), format: (**format).clone() });
+    for (group, format) in [("sched", &SWITCH), ("sched", &WAKING), ("task", &NEWTASK), ("task", &RENAME)] {
+        table.insert(TracedEvent { group: group.into(), format: (**format).clone() });
     }
     let (hints, receive) = crossbeam_channel::bounded(16);
     let parts = EncoderParts {
@@ -282,4 +287,27 @@ fn what_a_full_disk_took_is_loss_in_the_next_frame() {
     let (facts, items) = frame(&mut e, 2000);
     assert!(items.contains(&Item::Loss(Loss { cpu: 0, from: 1000, to: 2000, count: None })), "{items:?}");
     assert_eq!(facts.loss, [(0, LossCount { known: 0, unknown: true })]);
+}
+
+#[test]
+fn names_are_told_in_the_order_of_events_whatever_cpu_they_come_from() {
+    // `offset`, as the formats have it: common_type at 0, common_pid at 4, pid at 8, comm at 12, newcomm at 28.
+    let record = |format: &EventFormat, pid: i32, tid: i32, names: [(usize, &[u8]); 1]| {
+        let mut data = vec![0; 48];
+        data[..2].copy_from_slice(&format.id.to_le_bytes());
+        data[4..8].copy_from_slice(&pid.to_le_bytes());
+        data[8..12].copy_from_slice(&tid.to_le_bytes());
+        names.iter().for_each(|(at, name)| data[*at..at + name.len()].copy_from_slice(name));
+        data
+    };
+    let (mut e, hints) = encoder(&[0, 1]);
+    // 5 makes 6 on CPU 1; 6 begins on CPU 0 and gives itself a name there.
+    e.add_page(page(0, 100, &[(120, record(&RENAME, 6, 6, [(28, b"own")]))]));
+    e.add_page(page(1, 100, &[(110, record(&NEWTASK, 5, 6, [(12, b"parent")]))]));
+    e.run(0, 200);
+    let told: Vec<Hint> = hints.try_iter().collect();
+    let [Hint::New { ts: 110, tid: 6, parent: 5, .. }, Hint::Renamed { ts: 120, tid: 6, comm }] = told[..] else {
+        panic!("{told:?}")
+    };
+    assert!(comm.starts_with(b"own\0"));
 }
