@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod trace_processor_support;
+#[path = "trace_processor_support/untraced.rs"]
+mod untraced;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -18,6 +20,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use trace_processor_support::{ask, load_and_ask, plain};
+use untraced::{Dark, Darkness, Sched};
 
 /// What is recorded once, for all tests here.
 struct Recording {
@@ -229,7 +232,7 @@ fn it_finds_nothing_to_complain_of() {
     let complaints = "SELECT name, value FROM stats WHERE severity IN ('error', 'data_loss') AND value > 0";
     for (what, file) in each_file("stats") {
         let answers = ask(&file, &[complaints, SCHED]);
-        let left_out = Darkness::of(&scheds(&answers[1])).0.0;
+        let left_out = Darkness::of(&scheds(&answers[1]), &BTreeSet::new()).0.0;
         for row in &answers[0] {
             let (name, count) = (text(&row[0]).unwrap(), int(&row[1]));
             let fine = match name {
@@ -365,17 +368,6 @@ fn segments_one_behind_the_other_are_one_longer_trace() {
     assert_eq!(int(&all[1][0][0]), sum(1), "the clocks of each head and tail");
 }
 
-/// A row of `sched`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Sched {
-    cpu: i64,
-    ts: i64,
-    dur: i64,
-    tid: i64,
-    end_state: Option<String>,
-    priority: Option<i64>,
-}
-
 const SCHED: &str = "SELECT s.cpu, s.ts, s.dur, t.tid, s.end_state, s.priority FROM sched s JOIN thread t USING (utid)";
 
 /// A row of `thread_state`.
@@ -435,51 +427,6 @@ fn ours(sql: &str, files: &[PathBuf]) -> Vec<Vec<Value>> {
     String::from_utf8(out.stdout).unwrap().lines().map(row).collect()
 }
 
-/// A stretch on a CPU of which the kernel left out a switch: the trace processor lets the row of the thread that came
-/// before it stand without end; we end it where the next event tells of another thread.
-#[derive(Debug)]
-struct Dark {
-    cpu: i64,
-    from: i64,
-    to: i64,
-    tid: i64,
-}
-
-/// All of them, by CPU and begin: on one CPU they follow each other.
-struct Darkness(BTreeMap<(i64, i64), Dark>);
-
-impl Darkness {
-    /// Told from the trace processor's rows alone; with it the instant from which each CPU had a switch.
-    fn of(theirs: &BTreeSet<Sched>) -> (Darkness, i64) {
-        let rows: Vec<&Sched> = theirs.iter().collect();
-        let pairs = rows.windows(2).filter(|w| w[0].cpu == w[1].cpu && w[0].dur < 0);
-        let dark = pairs.map(|w| Dark { cpu: w[0].cpu, from: w[0].ts, to: w[1].ts, tid: w[0].tid });
-        let mut firsts: BTreeMap<i64, i64> = BTreeMap::new();
-        for row in &rows {
-            firsts.entry(row.cpu).or_insert(row.ts);
-        }
-        (Darkness(dark.map(|d| ((d.cpu, d.from), d)).collect()), firsts.into_values().max().unwrap())
-    }
-
-    /// The one on a CPU that holds the instant.
-    fn at(&self, cpu: i64, ts: i64) -> Option<&Dark> {
-        let (_, last) = self.0.range((cpu, 0)..=(cpu, ts)).next_back()?;
-        (ts <= last.to).then_some(last)
-    }
-
-    /// The instant lies in one, on whatever CPU.
-    fn anywhere(&self, ts: i64) -> bool {
-        let mut cpu = -1;
-        while let Some((&(next, _), _)) = self.0.range((cpu + 1, 0)..).next() {
-            if self.at(next, ts).is_some() {
-                return true;
-            }
-            cpu = next;
-        }
-        false
-    }
-}
-
 #[test]
 fn sched_is_the_trace_processors() {
     let made = recording();
@@ -493,7 +440,7 @@ fn compare_sched(segment: &PathBuf, to: &Path) {
     let theirs = scheds(&ask(&plain(segment, to), &[SCHED])[0]);
     let own = scheds(&ours(SCHED, segment));
     assert!(theirs.len() > 200, "{}", theirs.len());
-    let (dark, begun) = Darkness::of(&theirs);
+    let (dark, begun) = Darkness::of(&theirs, &own);
     let own_at: BTreeMap<(i64, i64), &Sched> = own.iter().map(|o| ((o.cpu, o.ts), o)).collect();
     for row in theirs.difference(&own) {
         // Without its end, which was not traced.
@@ -523,7 +470,7 @@ fn compare_states(segment: &PathBuf, to: &Path) {
     let segment = std::slice::from_ref(segment);
     let answers = ask(&plain(segment, to), &[STATES, SCHED]);
     let (theirs, own) = (states(&answers[0]), states(&ours(STATES, segment)));
-    let (dark, begun) = Darkness::of(&scheds(&answers[1]));
+    let (dark, begun) = Darkness::of(&scheds(&answers[1]), &scheds(&ours(SCHED, segment)));
     let close = |s: &State| if s.dur < 0 { i64::MAX } else { s.ts + s.dur };
     // The thread whose coming was left out is the one that leaves where the stretch ends.
     let hidden: BTreeSet<(i64, i64)> = own.iter().filter(|s| s.state != "Running").map(|s| (s.tid, s.ts)).collect();
