@@ -14,10 +14,11 @@ use std::time::{Duration, Instant};
 
 /// The table is counted again after this long,
 const AGAIN: Duration = Duration::from_secs(1);
-/// or after so many times what counting took.
-const SHARE: u32 = 10;
-/// And at once when the recording has gone on this much further, ns: a viewer that was stopped for a while.
-const FURTHER: u64 = 2_000_000_000;
+/// or after so many times what counting took: it never takes more than an eightieth of a CPU,
+const SHARE: u32 = 80;
+/// but for when the recording has gone on this much further, ns: by then it must be new, and a viewer that was stopped for a
+/// while counts at once.
+const FURTHER: u64 = 3_000_000_000;
 
 /// A table that was counted, to be shown for a while.
 #[derive(Debug)]
