@@ -119,3 +119,25 @@ fn man_pages_and_completions_come_from_the_flag_table() {
         assert!(String::from_utf8(out.stdout).unwrap().contains("snapshot"), "{shell}");
     }
 }
+
+#[test]
+fn words_that_nobody_takes_are_no_panic() {
+    let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    for args in [&["report", "cpu", "/nonexistent"][..], &["query", "ATTACH 'x' AS p", "/nonexistent"]] {
+        let out = dashcam().args(args).stderr(full()).output().unwrap();
+        assert_eq!(out.status.code(), Some(1), "{args:?}");
+    }
+}
+
+#[test]
+fn a_file_without_end_is_no_text() {
+    let endless = |args: &[&str]| {
+        let out = dashcam().args(args).output().unwrap();
+        assert_eq!(out.status.code(), Some(1), "{args:?}");
+        let words = String::from_utf8(out.stderr).unwrap();
+        assert!(words.contains("larger than 16 MiB"), "{words}");
+    };
+    endless(&["--config", "/dev/zero", "status"]);
+    endless(&["query", "-f", "/dev/zero"]);
+    endless(&["check", "--baseline", "/dev/zero"]);
+}

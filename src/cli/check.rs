@@ -1,6 +1,6 @@
 //! `dashcam check`: compare with earlier runs.
 
-use std::fs::{self, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -52,7 +52,7 @@ const WORSE: u8 = 3;
 /// Runs the command.
 pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
     let text = match &args.metrics {
-        Some(file) => fs::read_to_string(file).with_context(|| format!("reading {}", file.display()))?,
+        Some(file) => crate::config::read_text(file).with_context(|| format!("reading {}", file.display()))?,
         None => DEFAULT_METRICS.to_owned(),
     };
     if args.print_metrics {
@@ -62,7 +62,7 @@ pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
     let wanted = metrics(&text)?;
     let kept = rehearse(&wanted)?;
     let file = args.baseline.as_deref().context("--baseline FILE says where the earlier runs are")?;
-    let past = match fs::read_to_string(file) {
+    let past = match crate::config::read_text(file) {
         Ok(text) => Some(text),
         Err(e) if e.kind() == io::ErrorKind::NotFound && args.save => None,
         Err(e) if e.kind() == io::ErrorKind::NotFound => {

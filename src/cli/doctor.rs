@@ -44,7 +44,7 @@ pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
     } else {
         out.write_all(page(&checks).as_bytes())?;
         drop(out);
-        eprintln!("{}", verdict(&checks, source));
+        tell!("{}", verdict(&checks, source));
     }
     Ok(if records(&checks, source).is_some() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -39,7 +39,7 @@ pub fn keymap(config: &Config, flag: Option<&str>) -> anyhow::Result<Keymap> {
 }
 
 fn keymap_file(path: &Path) -> anyhow::Result<Keymap> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read the keymap {}", shown(path)))?;
+    let text = crate::config::read_text(path).with_context(|| format!("cannot read the keymap {}", shown(path)))?;
     Ok(Keymap::with_file(&text, &shown(path))?)
 }
 
@@ -47,7 +47,8 @@ fn keymap_file(path: &Path) -> anyhow::Result<Keymap> {
 pub fn theme(config: &Config, flag: Option<&str>, depth: Depth, ascii: bool) -> anyhow::Result<Theme> {
     let name = flag.unwrap_or(&config.live.theme);
     if let Some(path) = theme_file(name) {
-        let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read the theme {}", shown(&path)))?;
+        let text =
+            crate::config::read_text(&path).with_context(|| format!("cannot read the theme {}", shown(&path)))?;
         let called = path.file_stem().map_or_else(|| name.to_string(), |stem| printable(stem.as_encoded_bytes()));
         return Ok(Theme::own(&text, &shown(&path), &called, depth, ascii)?);
     }

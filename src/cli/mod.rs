@@ -12,6 +12,14 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::names::printable;
 
+/// A line of words on stderr. Where nobody takes them (a closed pipe, a full disk) there is nobody to tell that to.
+macro_rules! tell {
+    ($($words:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), $($words)*);
+    }};
+}
+
 pub mod browse;
 pub mod check;
 pub mod completions;
@@ -146,10 +154,10 @@ fn report_error(e: &anyhow::Error) -> ExitCode {
     }
     let text = error_line(e);
     if e.is::<shared::Usage>() {
-        eprintln!("dashcam: {text}\nTry 'dashcam --help'.");
+        tell!("dashcam: {text}\nTry 'dashcam --help'.");
         return ExitCode::from(2);
     }
-    eprintln!("dashcam: {text}");
+    tell!("dashcam: {text}");
     ExitCode::FAILURE
 }
 

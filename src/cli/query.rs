@@ -123,7 +123,7 @@ fn read_script(file: &Path) -> anyhow::Result<String> {
         io::stdin().read_to_string(&mut text).context("reading statements from stdin")?;
         return Ok(text);
     }
-    match std::fs::read_to_string(file) {
+    match crate::config::read_text(file) {
         Ok(text) => Ok(text),
         Err(e) => match file.to_str().and_then(crate::query::library::find) {
             Some(ready) => Ok(ready.sql.to_owned()),

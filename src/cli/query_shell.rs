@@ -1,6 +1,7 @@
 //! The interactive shell of `dashcam query`: history, completion of tables and columns, dot commands.
 
 use std::io::{self, Write};
+use std::path::Path;
 
 use anyhow::Context;
 use rustyline::completion::Completer;
@@ -35,7 +36,7 @@ pub fn run(engine: &mut Engine, mut format: Format, stop: &Stop, spinner: &Spinn
         // No history yet is the usual first time.
         drop(editor.load_history(file));
     }
-    eprintln!("dashcam SQL. .help for help, .quit to leave.");
+    tell!("dashcam SQL. .help for help, .quit to leave.");
     loop {
         match editor.readline("dashcam> ") {
             Ok(line) => {
@@ -52,7 +53,7 @@ pub fn run(engine: &mut Engine, mut format: Format, stop: &Stop, spinner: &Spinn
                 let answered = one(engine, line, &mut format, spinner);
                 spinner.finish();
                 if let Err(e) = answered {
-                    eprintln!("{e}");
+                    tell!("{e}");
                 }
             }
             Err(ReadlineError::Interrupted) => {}
@@ -65,7 +66,7 @@ pub fn run(engine: &mut Engine, mut format: Format, stop: &Stop, spinner: &Spinn
     {
         std::fs::create_dir_all(dir)
             .and_then(|()| editor.save_history(file).map_err(io::Error::other))
-            .unwrap_or_else(|e| eprintln!("dashcam: the history is not kept: {e}"));
+            .unwrap_or_else(|e| tell!("dashcam: the history is not kept: {e}"));
     }
     Ok(())
 }
@@ -121,7 +122,7 @@ fn one(engine: &mut Engine, line: &str, format: &mut Format, spinner: &Spinner) 
             }
         }
         ".read" => {
-            let script = match std::fs::read_to_string(rest) {
+            let script = match crate::config::read_text(Path::new(rest)) {
                 Ok(text) => text,
                 Err(e) => library::find(rest)
                     .map(|q| q.sql.to_owned())

@@ -1,6 +1,6 @@
 //! What `query`, `report`, `check` and `export` share: which files, which time, a progress bar, Ctrl-C.
 
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -43,7 +43,7 @@ impl Source {
         let paths = paths_or_store(paths, globals)?;
         let survey = feed::survey(&paths)?;
         for note in &survey.notes {
-            eprintln!("dashcam: note: {}", crate::names::printable(note.as_bytes()));
+            tell!("dashcam: note: {}", crate::names::printable(note.as_bytes()));
         }
         let foreign = survey.files.iter().any(|f| f.window.is_none());
         let window = match (given, survey.window) {
@@ -81,9 +81,7 @@ impl Source {
         let loaded = self.read(&request, None, stop)?;
         let (read, all) = loaded.frames;
         if needs.numbers && needs.rows.is_some() && self.window.is_none() && read < all {
-            eprintln!(
-                "dashcam: note: read {read} of {all} frames, those that ts asks for; id numbers the rows of these"
-            );
+            tell!("dashcam: note: read {read} of {all} frames, those that ts asks for; id numbers the rows of these");
         }
         Ok(loaded)
     }
@@ -106,7 +104,7 @@ impl Source {
 /// Says on stderr what could not be read, but not again what was `said` before.
 pub fn tell_damage(said: &[String], damage: &[String]) {
     for text in damage.iter().filter(|text| !said.contains(text)) {
-        eprintln!("dashcam: damaged: {}", crate::names::printable(text.as_bytes()));
+        tell!("dashcam: damaged: {}", crate::names::printable(text.as_bytes()));
     }
 }
 
@@ -263,7 +261,12 @@ impl Spinner {
             }
             t.drawn = Some(Instant::now());
             t.step = (t.step + 1) % 4;
-            eprint!("\r{} asking, {} s (Ctrl-C stops)\x1b[K", ['|', '/', '-', '\\'][t.step], runs.as_secs());
+            let _ = write!(
+                io::stderr(),
+                "\r{} asking, {} s (Ctrl-C stops)\x1b[K",
+                ['|', '/', '-', '\\'][t.step],
+                runs.as_secs()
+            );
         });
     }
 
@@ -271,7 +274,7 @@ impl Spinner {
     pub fn finish(&self) {
         self.change(|t| {
             if t.drawn.take().is_some() {
-                eprint!("\r\x1b[K");
+                let _ = write!(io::stderr(), "\r\x1b[K");
             }
             t.since = None;
         });

@@ -107,7 +107,7 @@ fn background(args: &Args, globals: &Globals, places: &Places) -> anyhow::Result
             File::from(read).read_to_string(&mut said)?;
             match said.strip_suffix('\n') {
                 Some("ready") => {
-                    eprintln!("recording in the background, pid {child}; log: {}", path.display());
+                    tell!("recording in the background, pid {child}; log: {}", path.display());
                     Ok(ExitCode::SUCCESS)
                 }
                 Some(error) => Err(failed(error)),
@@ -136,7 +136,7 @@ fn child(args: &Args, globals: &Globals, places: Places, log: File, write: Owned
         Ok(()) => 0,
         Err(e) => {
             let line = super::error_line(&e);
-            eprintln!("dashcam: {line}");
+            tell!("dashcam: {line}");
             tell(&line);
             1
         }

@@ -81,7 +81,7 @@ pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
     };
     let picked = filter.pick(&loaded.columns, &roles).map_err(usage)?;
     if !picked.all && picked.threads().next().is_none() {
-        eprintln!("dashcam: note: none of the threads in this time is one that was asked for");
+        tell!("dashcam: note: none of the threads in this time is one that was asked for");
     }
     let clocks = Clocks { map: loaded.clocks, zone: Zone::system() };
     let detector = model.as_ref().zip(thresholds).map(|(model, thresholds)| Detector { model, thresholds });

@@ -50,7 +50,7 @@ pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
         let zone = Zone::system();
         out.write_all(table(&lines, &zone).as_bytes())?;
         drop(out);
-        eprintln!("{}", sum(&lines));
+        tell!("{}", sum(&lines));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -73,9 +73,9 @@ pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
     recorder.serve(serve)?;
     bar.finish_and_clear();
     let bytes = work.deliver(&args.output)?;
-    eprintln!("{}: {}", args.output.display(), show::bytes(bytes));
+    tell!("{}: {}", args.output.display(), show::bytes(bytes));
     if lost != (0, false) {
-        eprintln!("events were lost ({}): use a larger --buffer, or fewer categories", show::grouped(lost.0));
+        tell!("events were lost ({}): use a larger --buffer, or fewer categories", show::grouped(lost.0));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -4,6 +4,8 @@
 //! came before was valid, so a mistake is always the new file's, and its place is the place in that file.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::OnceLock;
@@ -52,9 +54,22 @@ pub fn load(file: Option<&Path>) -> Result<Config, ConfigError> {
     if let (Some((name, text)), false) = (preset, path.exists()) {
         return load_sources(&[Source { name: (*name).into(), text: (*text).into() }]);
     }
-    let read = std::fs::read_to_string(path);
-    let text = read.map_err(|source| ConfigError::Read { path: path.into(), source })?;
+    let text = read_text(path).map_err(|source| ConfigError::Read { path: path.into(), source })?;
     load_sources(&[Source { name: path.display().to_string(), text }])
+}
+
+/// Reads a file that people write.
+///
+/// # Errors
+/// Of reading it; what is larger than 16 MiB is no such file (a device never ends).
+pub fn read_text(path: &Path) -> io::Result<String> {
+    const MOST: u64 = 16 << 20;
+    let mut text = String::new();
+    File::open(path)?.take(MOST + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MOST {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is larger than 16 MiB, or has no end"));
+    }
+    Ok(text)
 }
 
 /// The default with each source laid over it in turn.

@@ -13,7 +13,7 @@ pub mod schema;
 mod suggest;
 
 pub use error::{ConfigError, Problem};
-pub use load::{DEFAULT, PRESETS, Source, load, load_sources};
+pub use load::{DEFAULT, PRESETS, Source, load, load_sources, read_text};
 pub use schema::Config;
 pub use suggest::nearest;
 
