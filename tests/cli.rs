@@ -141,3 +141,16 @@ fn a_file_without_end_is_no_text() {
     endless(&["query", "-f", "/dev/zero"]);
     endless(&["check", "--baseline", "/dev/zero"]);
 }
+
+#[test]
+fn an_export_of_what_cannot_be_read_fails() {
+    let dir = tempfile::tempdir().unwrap();
+    let garbage = dir.path().join("garbage.pftrace.zst");
+    std::fs::write(&garbage, b"this is no trace at all\n".repeat(100)).unwrap();
+    for format in ["text", "json"] {
+        let out = dashcam().args(["export", "--format", format]).arg(&garbage).output().unwrap();
+        let words = String::from_utf8(out.stderr).unwrap();
+        assert_eq!(out.status.code(), Some(1), "{words}");
+        assert!(words.contains("nothing could be read") && words.contains("garbage.pftrace.zst"), "{words}");
+    }
+}

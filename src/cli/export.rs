@@ -77,6 +77,9 @@ fn through<T: Target>(target: T, source: &Source, stop: &Stop) -> anyhow::Result
     let loaded = feed::load(&source.paths, source.window, &mut exporter, &mut progress)?;
     bar.finish();
     exporter.finish(&loaded.names)?;
+    if let (None, Some(first)) = (loaded.window, loaded.damage.first()) {
+        return Err(failed(format!("nothing could be read: {first}")));
+    }
     tell_damage(&source.survey.notes, &loaded.damage);
     if loaded.complete { Ok(()) } else { Err(failed("stopped before it was done; the output is cut short")) }
 }
