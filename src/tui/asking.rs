@@ -256,10 +256,12 @@ fn timeline(view: &View<'_>, window: Window, columns: u16, tracks: Tracks, page:
     }))
 }
 
-/// The spans of some tracks. A key waits for this: several threads share the work.
+/// The spans of some tracks. A key waits for this: where there are many, several threads share the work (they are in the
+/// recording too, so not for little).
 fn spans_of(view: &View<'_>, window: Window, columns: u16, ids: &[TrackId]) -> Vec<Vec<Span>> {
     const WORKERS: usize = 4;
-    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(WORKERS);
+    let many = view.model.len() > 1_000_000;
+    let workers = if many { std::thread::available_parallelism().map_or(1, usize::from).min(WORKERS) } else { 1 };
     let share = ids.len().div_ceil(workers).max(TRACKS_A_WORKER);
     let of = |ids: &[TrackId]| view.model.timeline(window, usize::from(columns), ids, view.names);
     let mut shares = ids.chunks(share);
