@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 
 use super::plan::Kind;
 pub use lives::Lives;
+use parts::full;
 pub(super) use parts::name;
 pub use parts::{Counts, EncoderParts, Hint, SegmentMarks, States};
 
@@ -19,7 +20,7 @@ use super::tracker::{Switch, Tracker};
 use crate::kernel::loss::LossMeter;
 use crate::kernel::records::{Cursor, Record, Step};
 use crate::kernel::stats::CpuStats;
-use crate::perfetto::encode::{BundleBuilder, FullSwitch, FullWaking, packets};
+use crate::perfetto::encode::{BundleBuilder, FullWaking, packets};
 use crate::sched::event::{Loss, Tid};
 use crate::store::footer::{MAX_MARKS, Mark};
 use crate::store::index::{FrameFacts, FrameKind, LossCount};
@@ -487,18 +488,6 @@ impl Cpu {
         if let Some((_, last)) = self.span {
             self.meter.saw(last);
         }
-    }
-}
-
-fn full<'r>(s: &super::plan::SwitchRecord<'r>) -> FullSwitch<'r> {
-    FullSwitch {
-        prev_comm: s.prev_comm,
-        prev_pid: s.prev_pid,
-        prev_prio: s.prev_prio,
-        prev_state: s.prev_state,
-        next_comm: s.next_comm,
-        next_pid: s.next_pid,
-        next_prio: s.next_prio,
     }
 }
 

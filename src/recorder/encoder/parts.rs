@@ -3,8 +3,9 @@
 use crossbeam_channel::Sender;
 
 use crate::kernel::page::PageLayout;
+use crate::perfetto::encode::FullSwitch;
 use crate::recorder::blocked::Stacks;
-use crate::recorder::plan::{Kind, Plan, TaskRecord};
+use crate::recorder::plan::{Kind, Plan, SwitchRecord, TaskRecord};
 use crate::sched::event::Tid;
 use crate::sched::state::{StateLayout, TaskState};
 use crate::store::footer::Mark;
@@ -114,6 +115,19 @@ pub struct SegmentMarks {
     pub marks: Vec<Mark>,
     /// How many there were.
     pub count: u64,
+}
+
+/// The switch as it stands in the ring buffer, for the form that tells everything.
+pub(super) fn full<'r>(s: &SwitchRecord<'r>) -> FullSwitch<'r> {
+    FullSwitch {
+        prev_comm: s.prev_comm,
+        prev_pid: s.prev_pid,
+        prev_prio: s.prev_prio,
+        prev_state: s.prev_state,
+        next_comm: s.next_comm,
+        next_pid: s.next_pid,
+        next_prio: s.next_prio,
+    }
 }
 
 /// At most 15 bytes and a NUL, as the kernel keeps names.
