@@ -82,6 +82,67 @@ fn mistakes_are_told_before_anything_is_read() {
     }
 }
 
+/// What every command that reads says of a file: exit code and words.
+fn said_of(file: &Path) -> Vec<(String, Option<i32>, String)> {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let (baseline, copy, packed, ctf) = (at("baseline.csv"), at("a.pftrace"), at("a.zst"), at("ctf"));
+    let commands: [&[&str]; 9] = [
+        &["query", "SELECT count(*) FROM sched"],
+        &["report", "cpu"],
+        &["check", "--save", "--baseline", &baseline],
+        &["browse"],
+        &["export", "--format", "text"],
+        &["export", "--format", "json"],
+        &["export", "--format", "ctf", "-o", &ctf],
+        &["export", "-o", &copy],
+        &["export", "-o", &packed],
+    ];
+    let said = commands.map(|args| {
+        let out = dashcam().args(args).arg(file).output().unwrap();
+        (args.join(" "), out.status.code(), String::from_utf8(out.stderr).unwrap())
+    });
+    assert!(!Path::new(&baseline).exists(), "nothing was measured");
+    said.to_vec()
+}
+
+#[test]
+fn an_empty_file_holds_nothing_whoever_reads_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("empty.pftrace.zst");
+    std::fs::write(&file, b"").unwrap();
+    for (command, code, words) in said_of(&file) {
+        let expected = format!("dashcam: nothing is recorded in {}: the file is empty\n", file.display());
+        assert_eq!((code, words), (Some(1), expected), "{command}");
+    }
+    // Beside another one it is told, and spoils nothing.
+    let out = dashcam().args(["query", "SELECT count(*) FROM sched"]).arg(&file).arg(trace()).output().unwrap();
+    let note = format!("dashcam: note: {}: is empty\n", file.display());
+    assert_eq!(
+        (stdout(&out).lines().last(), String::from_utf8_lossy(&out.stderr).into_owned()),
+        (Some("    3750"), note)
+    );
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_told_with_the_byte_where_it_stops() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("torn.pftrace.zst");
+    let plain = zstd::stream::decode_all(std::fs::File::open(trace()).unwrap()).unwrap();
+    for (bytes, what) in [
+        (&b"abcde"[..], "damaged at byte 0: no trace packet starts here"),
+        (b"\x28\xb5\x2f\xfd\x04", "damaged at byte 0: the file ends inside a zstd frame"),
+        (&std::fs::read(trace()).unwrap()[..3000], "damaged at byte 0: the file ends inside a zstd frame"),
+        (&plain[..3], "damaged at byte 0: the trace ends inside a packet"),
+    ] {
+        std::fs::write(&file, bytes).unwrap();
+        for (command, code, words) in said_of(&file) {
+            let told = format!("{}: {what}", file.display());
+            assert!(code == Some(1) && words.contains(&told), "{command}: {code:?} {words} for {told}");
+        }
+    }
+}
+
 #[test]
 fn a_window_of_a_foreign_trace_is_cut_after_reading_it() {
     // The trace lasts 2.95 s; of its last second no row may begin more than a second before the end, but for those

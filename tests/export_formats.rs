@@ -217,7 +217,7 @@ fn every_event_of_the_fixture_is_exported() {
 fn perfetto_plain_and_zstd_hold_the_same_packets_and_foreign_files_are_cut_by_packets() {
     let (mut plain, mut compressed) = (Vec::new(), Vec::new());
     let files = [fixture()];
-    let bytes = perfetto::export(&files, None, false, &mut plain).unwrap();
+    let bytes = perfetto::export(&files, None, false, &mut plain).unwrap().bytes;
     perfetto::export(&files, None, true, &mut compressed).unwrap();
     assert_eq!(plain.len() as u64, bytes);
     assert_eq!(zstd::stream::decode_all(&compressed[..]).unwrap(), plain);
@@ -228,17 +228,24 @@ fn perfetto_plain_and_zstd_hold_the_same_packets_and_foreign_files_are_cut_by_pa
     let mut cut = Vec::new();
     perfetto::export(&files, Some(Window { from: 0, to: 1 }), false, &mut cut).unwrap();
     assert_eq!(counted(&cut), (0, all - events));
-    // A trace that ends within a packet is copied as far as it is whole.
+    // A trace that ends within a packet is copied as far as it is whole, which is told.
     let torn = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(torn.path(), &plain[..plain.len() - 1]).unwrap();
     let whole = Some(Window { from: 0, to: u64::MAX });
-    cut.clear();
-    perfetto::export(&[torn.path().to_owned()], whole, false, &mut cut).unwrap();
-    assert_eq!(counted(&cut).1, all - 1);
+    std::fs::write(torn.path(), &plain[..plain.len() - 1]).unwrap();
+    for window in [whole, None] {
+        cut.clear();
+        let told = perfetto::export(&[torn.path().to_owned()], window, false, &mut cut).unwrap().damage;
+        assert_eq!((counted(&cut).1, told.len()), (all - 1, 1));
+        let at = format!(": damaged at byte {}: the trace ends inside a packet", cut.len());
+        assert!(told[0].ends_with(&at), "{told:?} {at}");
+    }
     // What is no packet is an error, not a shorter trace.
     std::fs::write(torn.path(), [&plain[..], b"xyz"].concat()).unwrap();
-    let e = perfetto::export(&[torn.path().to_owned()], whole, false, &mut Vec::new()).unwrap_err().to_string();
-    assert!(e.contains("a packet does not begin where it should"), "{e}");
+    for window in [whole, None] {
+        let export = perfetto::export(&[torn.path().to_owned()], window, false, &mut Vec::new());
+        let e = export.unwrap_err().to_string();
+        assert!(e.ends_with(&format!(": damaged at byte {}: no trace packet starts here", plain.len())), "{e}");
+    }
 }
 
 /// A file of ours with 12 events lost on CPU 0 and an unknown number on CPU 3, out again through the export: our reader has

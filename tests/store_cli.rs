@@ -7,6 +7,7 @@ use dashcam::sched::summary::Window;
 use dashcam::store::Store;
 use dashcam::store::catalog::Catalog;
 use dashcam::store::index::{FrameFacts, FrameKind, LossCount};
+use dashcam::store::lock::{Holder, RecorderLock};
 use dashcam::store::snapshot::{Request, plan};
 use dashcam::store::writer::SegmentWriter;
 use std::fs;
@@ -61,6 +62,40 @@ fn segments_lists_by_time_with_gaps_growth_and_snapshots() {
     assert!(!text(&out.stdout).contains('\x1b'));
     assert!(text(&out.stderr).starts_with("3 segments, 1 snapshot, "), "{}", text(&out.stderr));
     assert!(text(&out.stderr).trim_end().ends_with(", 1 gap, no loss"));
+}
+
+#[test]
+fn segments_invents_no_times_for_what_cannot_be_read() {
+    let (tmp, store) = example();
+    let file = tmp.path().join("garbage.pftrace.zst");
+    for (bytes, what) in [
+        (&b"no trace at all"[..], "damaged at byte 0: no zstd frame starts here"),
+        (b"\x28\xb5\x2f\xfd\x04", "damaged at byte 0: the file ends inside a zstd frame"),
+        (b"", "the file is empty"),
+    ] {
+        fs::write(&file, bytes).unwrap();
+        let out = dashcam(&["segments", file.to_str().unwrap()], tmp.path());
+        assert_eq!((out.status.code(), text(&out.stderr)), (Some(1), "dashcam: 1 file cannot be read\n".to_owned()));
+        let row = text(&out.stdout).lines().nth(1).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(row.starts_with("– – ") && row.ends_with(&format!("cannot be read as a segment: {what}")), "{row}");
+        let out = dashcam(&["segments", "--json", file.to_str().unwrap()], tmp.path());
+        let object: serde_json::Value = serde_json::from_str(&text(&out.stdout)).unwrap();
+        let told = [&object["kind"], &object["problem"], &object["start"], &object["sequence"]];
+        assert_eq!(told, [&"unreadable".into(), &what.into(), &serde_json::Value::Null, &serde_json::Value::Null]);
+        assert_eq!(out.status.code(), Some(1));
+    }
+    // In a store it has the time of its name, and the others are listed.
+    fs::write(store.segments_dir().join("20261130T120500Z-000099.pftrace.zst"), b"garbage").unwrap();
+    let out = dashcam(&["segments"], tmp.path());
+    assert_eq!(out.status.code(), Some(0));
+    let rows = text(&out.stdout);
+    let row = rows.lines().find(|l| l.contains("cannot be read")).unwrap();
+    assert!(row.starts_with("2026-11-30 20:05:00 +08:00 "), "{rows}");
+    let last = text(&out.stderr);
+    assert!(
+        last.starts_with("3 segments, 1 snapshot, ") && last.ends_with("no loss; 1 file cannot be read\n"),
+        "{last}"
+    );
 }
 
 #[test]
@@ -145,6 +180,63 @@ fn verify_says_in_a_clear_word_what_is_wrong_with_a_file() {
     assert_eq!((code, line), (Some(1), missing));
     let (code, line) = verdict(&store.segments_dir());
     assert!(code == Some(1) && line.contains("is not a dashcam store"), "{line}");
+}
+
+#[test]
+fn verify_tells_a_growing_segment_from_one_that_a_dead_recorder_left_torn() {
+    let tmp = tempfile::tempdir().unwrap();
+    let store = Store::create(tmp.path()).unwrap();
+    let plan = Plan { frames: 3, ..Plan::default() };
+    let torn = |plan: &Plan| {
+        let writer = plan.begin(&store);
+        let (path, good) = (writer.path().to_owned(), writer.bytes());
+        drop(writer);
+        let mut bytes = fs::read(&path).unwrap();
+        bytes.extend_from_slice(&bytes.clone()[..20]);
+        fs::write(&path, bytes).unwrap();
+        (path, good)
+    };
+    let (path, good) = torn(&plan);
+    let (code, line) = verdict(&path);
+    let cut = format!("NOT whole, 4 of 5 frames are; damaged at byte {good}: the file ends inside a zstd frame; ");
+    assert!(code == Some(1) && line.contains(&cut), "{line}");
+    let mend = "left by a recorder that died; the next start of the recorder finishes it and keeps every whole frame";
+    assert!(line.ends_with(mend), "{line}");
+    // The same bytes while a recorder has the store.
+    let recorder = |started| RecorderLock::acquire(&store, &Holder { pid: 1, started, note: String::new() }).unwrap();
+    let lock = recorder(plan.real);
+    let (code, line) = verdict(&path);
+    assert!(code == Some(0) && line.contains(": whole; 4 frames, ") && line.ends_with("; still growing"), "{line}");
+    // It goes on with the next while the first one gets its end.
+    let (next, _) = torn(&plan.next());
+    let both = [verdict(&path), verdict(&next)];
+    assert!(both.iter().all(|(code, line)| *code == Some(0) && line.ends_with("; still growing")), "{both:?}");
+    drop(lock);
+    // A younger recorder grows the second, and the first is none of its own.
+    let _lock = recorder(plan.next().real);
+    let (code, line) = verdict(&path);
+    assert!(code == Some(1) && line.contains(&cut) && line.ends_with(mend), "{line}");
+    assert_eq!(verdict(&next).0, Some(0));
+    let out = dashcam(&["verify", "--json"], tmp.path());
+    let objects: Vec<serde_json::Value> = text(&out.stdout).lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let states: Vec<_> = objects.iter().map(|o| (o["whole"].as_bool(), o["unfinished"].as_str())).collect();
+    assert_eq!(states, [(Some(false), Some("left")), (Some(true), Some("growing"))]);
+    // A copy elsewhere is nobody's.
+    let copy = tmp.path().join("copy.pftrace.zst.part");
+    fs::copy(&path, &copy).unwrap();
+    let (code, line) = verdict(&copy);
+    assert!(code == Some(1) && line.ends_with("; never finished; its whole frames can be read as they are"), "{line}");
+}
+
+#[test]
+fn verify_leaves_out_a_snapshot_that_is_being_made() {
+    let (tmp, store) = example();
+    let half = store.snapshots_dir().join("20261130T115500Z-000099-x.pftrace.zst.part");
+    fs::write(&half, b"\x28\xb5\x2f\xfd").unwrap();
+    let out = dashcam(&["verify"], tmp.path());
+    assert_eq!((out.status.code(), text(&out.stdout).lines().count()), (Some(0), 4), "{}", text(&out.stderr));
+    let note = format!("note: {} is left out: a snapshot that is being made, or was never finished", half.display());
+    assert!(text(&out.stderr).contains(&note), "{}", text(&out.stderr));
 }
 
 #[test]

@@ -38,7 +38,10 @@ pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
     let history = History::browse(paths.clone())?;
     let all = history.extent();
     if all.is_empty() {
-        return Err(failed("nothing is recorded there"));
+        return Err(failed(match history.notes().first() {
+            Some(first) => format!("nothing could be read: {first}"),
+            None => format!("nothing is recorded in {}", place(&paths)),
+        }));
     }
     let store = match &paths[..] {
         [dir] if dir.is_dir() => Some(dir.clone()),

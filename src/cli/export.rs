@@ -63,7 +63,8 @@ pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
         _ => {
             let zstd = args.output.as_ref().is_some_and(|p| p.extension().is_some_and(|e| e == "zst"));
             let files: Vec<PathBuf> = source.survey.files.iter().map(|f| f.path.clone()).collect();
-            perfetto::export(&files, source.window, zstd, &mut output()?)?;
+            let exported = perfetto::export(&files, source.window, zstd, &mut output()?)?;
+            tell_damage(&source.survey.notes, &exported.damage);
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -49,8 +49,14 @@ pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
     } else {
         let zone = Zone::system();
         out.write_all(table(&lines, &zone).as_bytes())?;
-        drop(out);
-        tell!("{}", sum(&lines));
+    }
+    drop(out);
+    let sum = Sum::of(&lines);
+    if sum.unreadable > 0 && sum.segments + sum.snapshots == 0 {
+        return Err(failed(sum.words()));
+    }
+    if !args.json {
+        tell!("{}", sum.words());
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -123,8 +129,11 @@ fn row(line: &Line, zone: &Zone) -> ([String; 8], String) {
     let mut remarks: Vec<String> =
         label.map(|l| format!("snapshot \"{}\"", printable(l.as_bytes()))).into_iter().collect();
     let Some(totals) = &entry.totals else {
-        remarks.extend(entry.problem.as_ref().map(|p| printable(p.as_bytes())));
-        let start = local(entry.name.start, zone, Digits::Seconds);
+        remarks.push(match &entry.problem {
+            Some(problem) => format!("cannot be read as a segment: {}", printable(problem.as_bytes())),
+            None => "growing, nothing whole in it yet".to_owned(),
+        });
+        let start = entry.named_start().map_or_else(unknown, |start| local(start, zone, Digits::Seconds));
         let [a, b, c, d, e] = std::array::from_fn(|_| unknown());
         return ([start, a, show::bytes(entry.bytes), b, c, d, e, unknown()], remarks.join("; "));
     };
@@ -170,37 +179,56 @@ fn worst(totals: &Totals) -> Option<String> {
     Some(format!("{}{who}", show::span(wait.dur)))
 }
 
-/// The last line, for people.
-fn sum(lines: &[Line]) -> String {
-    let (mut segments, mut snapshots, mut holes, mut bytes, mut lossy) = (0u64, 0u64, 0u64, 0u64, 0u64);
-    for line in lines {
-        let entry = match line {
-            Line::Hole(_) => {
-                holes += 1;
-                continue;
-            }
-            Line::Segment(entry) => {
-                segments += 1;
-                entry
-            }
-            Line::Snapshot(entry) => {
-                snapshots += 1;
-                entry
-            }
-        };
-        bytes += entry.bytes;
-        lossy += u64::from(entry.totals.as_ref().is_some_and(|t| !t.loss.is_none()));
+/// What the last line says, for people.
+#[derive(Default)]
+struct Sum {
+    segments: u64,
+    snapshots: u64,
+    unreadable: u64,
+    holes: u64,
+    bytes: u64,
+    lossy: u64,
+}
+
+impl Sum {
+    fn of(lines: &[Line]) -> Sum {
+        let mut sum = Sum::default();
+        for line in lines {
+            let (entry, count) = match line {
+                Line::Hole(_) => {
+                    sum.holes += 1;
+                    continue;
+                }
+                Line::Segment(entry) if entry.is_unreadable() => (entry, &mut sum.unreadable),
+                Line::Snapshot(entry) if entry.is_unreadable() => (entry, &mut sum.unreadable),
+                Line::Segment(entry) => (entry, &mut sum.segments),
+                Line::Snapshot(entry) => (entry, &mut sum.snapshots),
+            };
+            *count += 1;
+            sum.bytes += entry.bytes;
+            sum.lossy += u64::from(entry.totals.as_ref().is_some_and(|t| !t.loss.is_none()));
+        }
+        sum
     }
-    let many = |n: u64, what: &str| format!("{} {what}{}", show::grouped(n), if n == 1 { "" } else { "s" });
-    let gaps = if holes == 0 { "no gaps".to_owned() } else { many(holes, "gap") };
-    let loss = if lossy == 0 { "no loss".to_owned() } else { format!("loss in {lossy}") };
-    let (segments, snapshots) = (many(segments, "segment"), many(snapshots, "snapshot"));
-    format!("{segments}, {snapshots}, {}, {gaps}, {loss}", show::bytes(bytes))
+
+    fn words(&self) -> String {
+        let many = |n: u64, what: &str| format!("{} {what}{}", show::grouped(n), if n == 1 { "" } else { "s" });
+        let unreadable = format!("{} cannot be read", many(self.unreadable, "file"));
+        if self.unreadable > 0 && self.segments + self.snapshots == 0 {
+            return unreadable;
+        }
+        let (segments, snapshots) = (many(self.segments, "segment"), many(self.snapshots, "snapshot"));
+        let gaps = if self.holes == 0 { "no gaps".to_owned() } else { many(self.holes, "gap") };
+        let loss = if self.lossy == 0 { "no loss".to_owned() } else { format!("loss in {}", self.lossy) };
+        let rest = if self.unreadable == 0 { String::new() } else { format!("; {unreadable}") };
+        format!("{segments}, {snapshots}, {}, {gaps}, {loss}{rest}", show::bytes(self.bytes))
+    }
 }
 
 /// A line for machines. Times `*_ns` are CLOCK_BOOTTIME of the boot named, others RFC 3339, UTC.
 fn object(line: &Line) -> Value {
     let (kind, entry) = match line {
+        Line::Segment(entry) | Line::Snapshot(entry) if entry.is_unreadable() => ("unreadable", entry),
         Line::Segment(entry) if entry.is_growing() => ("growing", entry),
         Line::Segment(entry) => ("segment", entry),
         Line::Snapshot(entry) => ("snapshot", entry),
@@ -215,12 +243,15 @@ fn object(line: &Line) -> Value {
     let mut object = Map::new();
     object.insert("kind".into(), kind.into());
     object.insert("path".into(), entry.path.to_string_lossy().into());
-    object.insert("sequence".into(), entry.name.sequence.into());
+    object.insert("sequence".into(), entry.named_start().map(|_| entry.name.sequence).into());
     object.insert("bytes".into(), entry.bytes.into());
     object.insert("label".into(), entry.name.label.clone().into());
     object.insert("problem".into(), entry.problem.clone().into());
-    if let Some(totals) = &entry.totals {
-        describe(totals, entry.is_growing(), &mut object);
+    match &entry.totals {
+        Some(totals) => describe(totals, entry.is_growing(), &mut object),
+        None => {
+            object.insert("start".into(), entry.named_start().map(rfc3339).into());
+        }
     }
     Value::Object(object)
 }

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::{Globals, failed};
 use crate::names::printable;
 use crate::store::index::LossCount;
-use crate::store::verify::{Verified, verify};
+use crate::store::verify::{Unfinished, Verified, verify};
 use crate::store::{Store, StoreError};
 use crate::units::show;
 
@@ -46,9 +46,8 @@ pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
     for path in &files {
         let checked = verify(path, &mut |done, _| bar.set_position(before + done));
         before += std::fs::metadata(path).map_or(0, |m| m.len());
-        let fine = checked.as_ref().is_ok_and(|v| is_whole(v, path));
-        whole += usize::from(fine);
-        let line = if args.json { object(path, fine, &checked) } else { sentence(path, fine, &checked) };
+        whole += usize::from(checked.as_ref().is_ok_and(Verified::is_whole));
+        let line = if args.json { object(path, &checked) } else { sentence(path, &checked) };
         bar.suspend(|| writeln!(out, "{line}"))?;
     }
     bar.finish_and_clear();
@@ -64,7 +63,13 @@ fn files_of(path: &Path) -> Result<Vec<PathBuf>, StoreError> {
         return Ok(vec![path.to_owned()]);
     }
     let store = Store::open(path)?;
-    Ok(store.segments()?.into_iter().chain(store.snapshots()?).map(|f| f.path).collect())
+    // A snapshot is there when it is whole, and not before: its frames still stand in the segments.
+    let (unfinished, snapshots): (Vec<_>, Vec<_>) = store.snapshots()?.into_iter().partition(|f| f.name.part);
+    for file in unfinished {
+        let shown = printable(file.path.as_os_str().as_encoded_bytes());
+        tell!("dashcam: note: {shown} is left out: a snapshot that is being made, or was never finished");
+    }
+    Ok(store.segments()?.into_iter().chain(snapshots).map(|f| f.path).collect())
 }
 
 /// A bar on stderr for what takes over a second, only on a terminal.
@@ -82,36 +87,45 @@ fn bar(total: u64) -> ProgressBar {
     bar
 }
 
-/// A growing file may end inside a frame that is being written.
-fn is_whole(checked: &Verified, path: &Path) -> bool {
-    let growing = path.extension().is_some_and(|e| e == "part");
-    let cut = |kind| matches!(kind, crate::store::error::DamageKind::Cut);
-    checked.is_whole() || (growing && checked.damage.len() == 1 && cut(checked.damage[0].kind))
-}
-
-fn sentence(path: &Path, fine: bool, checked: &Result<Verified, StoreError>) -> String {
+fn sentence(path: &Path, checked: &Result<Verified, StoreError>) -> String {
     let shown = printable(path.as_os_str().as_encoded_bytes());
     let v = match checked {
         Ok(v) => v,
         Err(e) => return e.to_string(),
     };
-    let state = match (fine, v.whole < v.frames) {
+    let state = match (v.is_whole(), v.whole < v.frames) {
         (true, _) => "whole".to_owned(),
-        (false, true) => format!("NOT whole, {} of {} frames are", v.whole, v.frames),
+        (false, true) => {
+            let (whole, all) = (show::grouped(v.whole as u64), show::grouped(v.frames as u64));
+            format!("NOT whole, {whole} of {all} frames are")
+        }
         (false, false) => "NOT whole".to_owned(),
     };
     let mut words = vec![state];
-    words.extend(v.damage.iter().filter(|_| !fine).map(|d| d.to_string()));
-    words.push(format!("{} frames, {} of packets", show::grouped(v.whole as u64), show::bytes(v.raw)));
-    words.push(format!("{} events, {}", show::grouped(v.events), loss(v.loss)));
-    words.extend((v.untraced > 0).then(|| format!("{} switches left out by the kernel", show::grouped(v.untraced))));
-    match (v.without_footer, path.extension().is_some_and(|e| e == "part")) {
-        (0, _) => {}
-        (_, true) => words.push("still growing, or left by a recorder that died".to_owned()),
-        (_, false) => words.push("no footer".to_owned()),
+    words.extend(v.damage.iter().map(|d| d.to_string()));
+    // Of what cannot be read nobody knows whether there was loss.
+    if v.whole > 0 {
+        words.push(format!("{} frames, {} of packets", show::grouped(v.whole as u64), show::bytes(v.raw)));
+        words.push(format!("{} events, {}", show::grouped(v.events), loss(v.loss)));
     }
+    words.extend((v.untraced > 0).then(|| format!("{} switches left out by the kernel", show::grouped(v.untraced))));
+    words.extend(without_end(v).map(str::to_owned));
     words.extend((v.parts > 1).then(|| format!("{} segments joined", v.parts)));
     format!("{shown}: {}", words.join("; "))
+}
+
+fn without_end(v: &Verified) -> Option<&'static str> {
+    match (v.unfinished, v.whole) {
+        (None, _) => (v.without_footer > 0).then_some("no footer"),
+        (Some(Unfinished::Growing), _) => Some("still growing"),
+        (Some(Unfinished::Left), 0) => Some(
+            "left by a recorder that died; the next start of the recorder deletes it, since nothing in it is whole",
+        ),
+        (Some(Unfinished::Left), _) => {
+            Some("left by a recorder that died; the next start of the recorder finishes it and keeps every whole frame")
+        }
+        (Some(Unfinished::Stray), _) => Some("never finished; its whole frames can be read as they are"),
+    }
 }
 
 fn loss(loss: LossCount) -> String {
@@ -123,16 +137,21 @@ fn loss(loss: LossCount) -> String {
     }
 }
 
-fn object(path: &Path, fine: bool, checked: &Result<Verified, StoreError>) -> String {
+fn object(path: &Path, checked: &Result<Verified, StoreError>) -> String {
     let path = path.to_string_lossy();
     let value = match checked {
         Err(e) => json!({ "path": path, "whole": false, "error": e.to_string() }),
         Ok(v) => json!({
-            "path": path, "whole": fine, "bytes": v.bytes, "format": v.format.to_string(),
+            "path": path, "whole": v.is_whole(), "bytes": v.bytes, "format": v.format.to_string(),
             "frames": v.frames, "frames_whole": v.whole, "packet_bytes": v.raw, "events": v.events,
             "lost": v.loss.known, "lost_unknown": v.loss.unknown,
             "untraced_switches": v.untraced,
             "segments": v.parts, "without_footer": v.without_footer,
+            "unfinished": v.unfinished.map(|u| match u {
+                Unfinished::Growing => "growing",
+                Unfinished::Left => "left",
+                Unfinished::Stray => "stray",
+            }),
             "damage": v.damage.iter().map(|d| json!({ "offset": d.offset, "what": d.kind.to_string() })).collect::<Vec<_>>(),
         }),
     };

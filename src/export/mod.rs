@@ -28,6 +28,14 @@ pub enum ExportError {
     /// The input cannot be read.
     #[error(transparent)]
     Read(#[from] crate::store::StoreError),
+    /// A trace of another recorder cannot be read to its end; what stands before was written.
+    #[error("{}: {why}", crate::names::printable(path.as_os_str().as_encoded_bytes()))]
+    Torn {
+        /// The file.
+        path: std::path::PathBuf,
+        /// Where and why.
+        why: String,
+    },
 }
 
 /// One thing to write, in time order (intervals in the order in which they end).

@@ -4,11 +4,11 @@
 //! recorded. A window takes the head frame of each file (clocks, names, states) and every frame that touches
 //! it. Of a foreign trace it takes every packet but those that hold events, all of them outside of the window.
 
-use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
 use super::ExportError;
+use crate::feed;
 use crate::names::NameTable;
 use crate::perfetto::container;
 use crate::perfetto::decode::{Decoder, MAX_PACKET};
@@ -16,29 +16,46 @@ use crate::sched::event::Item;
 use crate::sched::summary::Window;
 use crate::store::frame::FrameCompressor;
 use crate::store::index::frames_in;
+use crate::store::layout::open_recorded;
 use crate::store::probe::PacketProbe;
 use crate::store::reader::SegmentReader;
 
 /// zstd's level for frames that are compressed again; the store's own.
 const LEVEL: i32 = 3;
 
-/// Writes `files`, in their order, to `out`; says how many bytes of packets they hold.
+/// What was written.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Exported {
+    /// Bytes of packets.
+    pub bytes: u64,
+    /// Traces that end too early, in words.
+    pub damage: Vec<String>,
+}
+
+/// Writes `files`, in their order, to `out`. A trace of another recorder that ends too early is copied as far as it is whole.
 ///
 /// # Errors
 /// Reading or writing failed.
-pub fn export(files: &[PathBuf], window: Option<Window>, zstd: bool, out: &mut impl Write) -> Result<u64, ExportError> {
-    let mut total = 0;
+pub fn export(
+    files: &[PathBuf],
+    window: Option<Window>,
+    zstd: bool,
+    out: &mut impl Write,
+) -> Result<Exported, ExportError> {
+    let mut exported = Exported::default();
     for path in files {
         let mut probe = PacketProbe::new();
         let opened = SegmentReader::open_with(path, &mut probe).ok();
         let ours = opened.filter(|r| r.parts().iter().any(|p| p.has_footer) || probe.is_ours());
-        total += match ours {
-            Some(mut reader) => segment(&mut reader, window, zstd, out)?,
+        let (bytes, cut) = match ours {
+            Some(mut reader) => (segment(&mut reader, window, zstd, out)?, None),
             None => foreign(path, window, zstd, out)?,
         };
+        exported.bytes += bytes;
+        exported.damage.extend(cut.map(|e| e.to_string()));
     }
     out.flush()?;
-    Ok(total)
+    Ok(exported)
 }
 
 fn segment(
@@ -78,63 +95,77 @@ fn segment(
     Ok(total)
 }
 
-fn foreign(path: &Path, window: Option<Window>, zstd: bool, out: &mut impl Write) -> Result<u64, ExportError> {
-    let mut reader = container::open(File::open(path)?)?;
+/// Bytes copied, and where the trace ends if that is too early.
+type Copied = (u64, Option<ExportError>);
+
+fn foreign(path: &Path, window: Option<Window>, zstd: bool, out: &mut impl Write) -> Result<Copied, ExportError> {
+    let torn = |offset, why: &str| ExportError::Torn { path: path.to_owned(), why: feed::torn_at(path, offset, why) };
+    let file = open_recorded(path).and_then(container::open);
+    let mut reader = file.map_err(|e| ExportError::Torn { path: path.to_owned(), why: e.to_string() })?;
     if !zstd {
-        return Ok(copy(&mut reader, window, out)?);
+        return copy(&mut reader, window, out, &torn);
     }
     let mut encoder = zstd::stream::write::Encoder::new(&mut *out, LEVEL)?;
-    let total = copy(&mut reader, window, &mut encoder)?;
+    let copied = copy(&mut reader, window, &mut encoder, &torn)?;
     encoder.finish()?;
-    Ok(total)
+    Ok(copied)
 }
 
-fn copy(reader: &mut impl Read, window: Option<Window>, out: &mut impl Write) -> io::Result<u64> {
-    match window {
-        None => io::copy(reader, out),
-        Some(window) => cut(reader, window, out),
-    }
-}
-
-/// Copies the packets that belong to `window`. What stands before broken framing is copied; the rest cannot be read.
-fn cut(reader: &mut impl Read, window: Window, out: &mut impl Write) -> io::Result<u64> {
+/// Copies the packets (of the window, if there is one). A trace of which nothing is whole is an error, as broken framing is.
+fn copy(
+    reader: &mut impl Read,
+    window: Option<Window>,
+    out: &mut impl Write,
+    torn: &dyn Fn(u64, &str) -> ExportError,
+) -> Result<Copied, ExportError> {
     const CHUNK: u64 = 1 << 20;
     let (mut decoder, mut names) = (Decoder::new(), NameTable::new());
-    let (mut bytes, mut total) = (Vec::new(), 0);
+    let (mut bytes, mut total, mut before) = (Vec::new(), 0, 0u64);
     loop {
-        let ended = reader.by_ref().take(CHUNK).read_to_end(&mut bytes)? == 0;
+        let had = bytes.len();
+        let read = reader.by_ref().take(CHUNK).read_to_end(&mut bytes);
+        let ended = bytes.len() == had;
         let mut at = 0;
-        while let Some(end) = packet_end(&bytes, at)? {
+        while let Some(end) = packet_end(&bytes, at).map_err(|why| torn(before + at as u64, why))? {
             let packet = &bytes[at..end];
-            let (mut events, mut inside) = (false, false);
-            // Damage within a packet keeps nobody from copying it.
-            let _ = decoder.decode(packet, &mut names, &mut |item| {
-                if let Item::Event(event) = item {
-                    events = true;
-                    inside |= event.ts >= window.from && event.ts < window.to;
-                }
-            });
-            if inside || !events {
+            if window.is_none_or(|window| belongs(packet, window, &mut decoder, &mut names)) {
                 out.write_all(packet)?;
                 total += packet.len() as u64;
             }
             at = end;
         }
         bytes.drain(..at);
-        if ended {
-            return Ok(total);
-        }
+        before += at as u64;
+        let cut = match read {
+            Err(e) if e.kind() == ErrorKind::UnexpectedEof => torn(before, &e.to_string()),
+            Err(e) => return Err(torn(before, &e.to_string())),
+            Ok(_) if !ended => continue,
+            Ok(_) if bytes.is_empty() => return Ok((total, None)),
+            Ok(_) => torn(before, feed::CUT_PACKET),
+        };
+        return if before > 0 { Ok((total, Some(cut))) } else { Err(cut) };
     }
 }
 
+/// A packet holds no events, or one of the window.
+fn belongs(packet: &[u8], window: Window, decoder: &mut Decoder, names: &mut NameTable) -> bool {
+    let (mut events, mut inside) = (false, false);
+    // Damage within a packet keeps nobody from copying it.
+    let _ = decoder.decode(packet, names, &mut |item| {
+        if let Item::Event(event) = item {
+            events = true;
+            inside |= event.ts >= window.from && event.ts < window.to;
+        }
+    });
+    inside || !events
+}
+
 /// Where the packet at `at` ends; `None` if it is not all there yet.
-fn packet_end(bytes: &[u8], at: usize) -> io::Result<Option<usize>> {
-    let broken =
-        || io::Error::new(io::ErrorKind::InvalidData, "the trace is damaged: a packet does not begin where it should");
+fn packet_end(bytes: &[u8], at: usize) -> Result<Option<usize>, &'static str> {
     let Some(&tag) = bytes.get(at) else { return Ok(None) };
     // `Trace.packet`, field 1, length-delimited: a trace holds nothing else.
     if tag != 0x0a {
-        return Err(broken());
+        return Err(feed::NO_PACKET);
     }
     let mut len = 0u64;
     for (n, byte) in bytes[at + 1..].iter().take(10).enumerate() {
@@ -142,8 +173,8 @@ fn packet_end(bytes: &[u8], at: usize) -> io::Result<Option<usize>> {
         if *byte < 0x80 {
             let body = at + 2 + n;
             let end = usize::try_from(len).ok().filter(|len| *len <= MAX_PACKET).map(|len| body + len);
-            return end.map(|end| (end <= bytes.len()).then_some(end)).ok_or_else(broken);
+            return end.map(|end| (end <= bytes.len()).then_some(end)).ok_or(feed::NO_PACKET);
         }
     }
-    if bytes.len() - at > 10 { Err(broken()) } else { Ok(None) }
+    if bytes.len() - at > 10 { Err(feed::NO_PACKET) } else { Ok(None) }
 }

@@ -5,13 +5,14 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::damage::{CUT_PACKET, NO_PACKET, torn_at};
 use super::frames::{Job, OurFile, Part, join, last_packet, read_in_order, told};
 use super::lives::Reading;
 use super::pipeline::{self, Remote};
 use super::pump::{Pump, note_clock};
 use super::{Consumer, FeedError, Loaded, OnProgress, Progress, SourceFile, Survey, Window};
 use crate::names::NameTable;
-use crate::perfetto::decode::{Decoder, stream};
+use crate::perfetto::decode::{DecodeError, Decoder, stream};
 use crate::sched::event::Item;
 use crate::store::Store;
 use crate::store::footer::BootId;
@@ -112,6 +113,7 @@ pub fn load_stretch<C: Consumer>(
 impl Sources {
     pub fn open(paths: &[PathBuf]) -> Result<Sources, FeedError> {
         let mut sources = Sources { ours: Vec::new(), foreign: Vec::new(), notes: Vec::new() };
+        let mut empty = None;
         for path in paths {
             if path.is_dir() {
                 for stored in Store::open(path)?.segments()? {
@@ -120,13 +122,21 @@ impl Sources {
             } else if let Some(file) = OurFile::open(path)? {
                 sources.ours.push(file);
             } else {
-                let bytes = path.metadata().map_err(|e| FeedError::open(path, e))?.len();
-                sources.foreign.push((path.clone(), bytes));
+                match path.metadata().map_err(|e| FeedError::open(path, e))?.len() {
+                    0 => {
+                        sources.notes.push(told(path, "is empty"));
+                        empty.get_or_insert(path);
+                    }
+                    bytes => sources.foreign.push((path.clone(), bytes)),
+                }
             }
         }
         sources.ours.retain(|f| !f.parts.is_empty());
         if sources.ours.is_empty() && sources.foreign.is_empty() {
-            return Err(FeedError::Nothing(paths.first().cloned().unwrap_or_default()));
+            return Err(match (empty, paths.first()) {
+                (Some(path), _) => FeedError::Empty(path.clone()),
+                (None, first) => FeedError::Nothing(first.cloned().unwrap_or_default()),
+            });
         }
         sources.one_boot();
         sources.ours.sort_by_key(|f| f.parts.first().map(|p| p.window.from));
@@ -344,16 +354,26 @@ fn load_foreign<C: Consumer>(
     let mut cancelled = false;
     let at = Progress { done: 0, total: bytes };
     let reader = Counted { file, at, progress: &mut progress, cancelled: &mut cancelled };
-    let (before, result) = (pump.events, pump.stream(reader, consumer));
-    if let Err(e) = result
+    if let Err(e) = pump.stream(reader, consumer)
         && !cancelled
     {
-        if let stream::StreamError::Io { source, .. } = e
-            && pump.events == before
-        {
-            return Err(FeedError::open(path, source));
+        match e {
+            // The disk's answer, not the file's content.
+            stream::StreamError::Io { source, .. } if source.raw_os_error().is_some() => {
+                return Err(FeedError::open(path, source));
+            }
+            e => pump.damage.note(Some(path), torn(path, &e)),
         }
-        pump.damage.note(Some(path), "the rest of the trace cannot be read".into());
     }
     Ok(!cancelled)
+}
+
+/// Where a foreign trace stops being readable.
+fn torn(path: &Path, error: &stream::StreamError) -> String {
+    let (offset, why) = match error {
+        stream::StreamError::Io { offset, source } => (*offset, source.to_string()),
+        stream::StreamError::Decode(DecodeError::Framing { offset, .. }) => (*offset, NO_PACKET.into()),
+        stream::StreamError::Decode(DecodeError::Truncated { offset }) => (*offset, CUT_PACKET.into()),
+    };
+    torn_at(path, offset, &why)
 }

@@ -25,6 +25,7 @@ use crate::store::footer::SnapshotNote;
 use crate::store::index::LossCount;
 use crate::time::ClockMap;
 
+pub use damage::{CUT_PACKET, NO_PACKET, torn_at};
 pub use lives::Lives;
 pub use load::{Stretch, load, load_stretch, survey};
 pub use tail::{Advance, Tail};
@@ -35,6 +36,9 @@ pub enum FeedError {
     /// No file of a kind we read is there.
     #[error("nothing is recorded in {}", shown(.0))]
     Nothing(PathBuf),
+    /// A file without a byte.
+    #[error("nothing is recorded in {}: the file is empty", shown(.0))]
+    Empty(PathBuf),
     /// A file cannot be opened or read.
     #[error("cannot read {}: {why}", shown(.path))]
     Open {

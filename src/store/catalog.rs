@@ -46,6 +46,16 @@ impl Entry {
         self.name.part
     }
 
+    /// Nothing of it can be read as a segment.
+    pub fn is_unreadable(&self) -> bool {
+        self.totals.is_none() && self.problem.is_some()
+    }
+
+    /// When its name says that it begins, ns since 1970; `None`: it has another name than segments have.
+    pub fn named_start(&self) -> Option<u64> {
+        (self.name.sequence > 0).then_some(self.name.start)
+    }
+
     /// Any single file, wherever it lies and whatever its name.
     pub fn of_file(path: &Path) -> Result<Self, StoreError> {
         let meta = fs::metadata(path).map_err(|e| StoreError::io("open", path, e))?;
@@ -282,9 +292,18 @@ fn scanned_totals(file: &StoredFile) -> (Option<Totals>, Option<String>) {
     match SegmentReader::open(&file.path) {
         Err(e) => (None, Some(e.to_string())),
         Ok(reader) => {
-            let damage = reader.damage().map(|d| format!("; {d}")).unwrap_or_default();
+            let damage = reader.damage().map(|d| d.to_string());
             let totals = Totals { sequence: file.name.sequence, ..reader.totals().clone() };
-            (Some(totals).filter(|t| t.start > 0), Some(format!("it has no footer{damage}")))
+            let (totals, problem) = match (totals.start, reader.bytes(), damage) {
+                (0, 0, _) => (None, "the file is empty".to_owned()),
+                (0, _, Some(damage)) => (None, damage),
+                (0, _, None) => (None, "nothing in it says when it was recorded".to_owned()),
+                (_, _, damage) => {
+                    let damage = damage.map(|d| format!("; {d}")).unwrap_or_default();
+                    (Some(totals), format!("it has no footer{damage}"))
+                }
+            };
+            (totals, Some(problem))
         }
     }
 }

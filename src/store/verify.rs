@@ -6,6 +6,9 @@
 use super::error::{Damage, DamageKind, StoreError};
 use super::footer::{FormatVersion, Totals};
 use super::index::{FrameFacts, LossCount};
+use super::layout::Store;
+use super::lock::RecorderLock;
+use super::name::SegmentName;
 use super::probe::PacketProbe;
 use super::reader::{Part, SegmentReader};
 use super::untraced::Untraced;
@@ -36,8 +39,21 @@ pub struct Verified {
     pub parts: usize,
     /// Those without a footer (their recorder died, or still writes).
     pub without_footer: usize,
+    /// Why it has no end, if its name says that it has none yet.
+    pub unfinished: Option<Unfinished>,
     /// What is not as it should be, in file order.
     pub damage: Vec<Damage>,
+}
+
+/// Why a file whose name ends in `.part` has no end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unfinished {
+    /// A recorder writes it: it may end inside a frame.
+    Growing,
+    /// The recorder that wrote it is gone; the next one on this store finishes it, behind its last whole frame.
+    Left,
+    /// It lies in no store: nobody finishes it.
+    Stray,
 }
 
 impl Verified {
@@ -47,8 +63,8 @@ impl Verified {
     }
 }
 
-/// Checks `path`. A file whose name ends in `.part` may lack its end, as one that still grows does. `progress` is told bytes
-/// checked so far and in all.
+/// Checks `path`. A file whose name ends in `.part` may lack its footer, and where a recorder writes it now it may end inside
+/// a frame. `progress` is told bytes checked so far and in all.
 pub fn verify(path: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Verified, StoreError> {
     let mut reader = SegmentReader::open(path)?;
     let mut out = Verified {
@@ -63,17 +79,44 @@ pub fn verify(path: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Verifie
         untraced: 0,
         parts: reader.parts().len(),
         without_footer: reader.parts().iter().filter(|p| !p.has_footer).count(),
+        unfinished: None,
         damage: Vec::new(),
     };
     for part in reader.parts().to_vec() {
         check_part(&mut reader, &part, &mut out, progress)?;
     }
-    if let Some(damage) = reader.damage() {
+    // Asked after the frames were read: a recorder that lives now lived then.
+    out.unfinished = if reader.parts().iter().all(|p| p.has_footer) { None } else { unfinished(path) };
+    let half_written = |d: &Damage| out.unfinished == Some(Unfinished::Growing) && d.kind == DamageKind::Cut;
+    if let Some(damage) = reader.damage().filter(|d| !half_written(d)) {
         out.frames += 1;
         out.damage.push(damage);
     }
     out.damage.sort_by_key(|d| d.offset);
     Ok(out)
+}
+
+/// Whether a `.part` grows. The recorder's lock tells without being taken, unlike the writer's on the file, which a look
+/// must not hold even for an instant: a recorder that finishes left-overs would pass this one by.
+fn unfinished(path: &Path) -> Option<Unfinished> {
+    if path.extension().is_none_or(|e| e != "part") {
+        return None;
+    }
+    let of_store = || {
+        let path = std::path::absolute(path).ok()?;
+        let name = SegmentName::parse(path.file_name()?.to_str()?)?;
+        let store = Store::open(path.parent()?.parent()?).ok()?;
+        (path.parent()? == store.segments_dir()).then_some((name, store))
+    };
+    let Some((name, store)) = of_store() else { return Some(Unfinished::Stray) };
+    let newest = store.segments().is_ok_and(|all| all.last().is_none_or(|f| f.name.sequence <= name.sequence));
+    Some(match RecorderLock::holder(&store) {
+        Ok(None) if path.exists() => Unfinished::Left,
+        // A recorder finishes one while it writes the next; what is older than itself another one left.
+        Ok(Some(holder)) if !newest && name.start < holder.started => Unfinished::Left,
+        // It got its name meanwhile, or nobody may know.
+        _ => Unfinished::Growing,
+    })
 }
 
 fn check_part(
