@@ -68,6 +68,9 @@ fn a_length_that_makes_no_sense_is_told_what_is_expected() {
         (&["snapshot", "--last", "5"], "--last: "),
         (&["snapshot", "--last", "0s"], "a snapshot of 0 s would keep nothing: ask for a length such as 5m"),
         (&["snapshot", "--label", &long], "the label has 121 bytes; 120 are the most"),
+        (&["snapshot", "--label", "."], "the label has no letter and no digit"),
+        (&["snapshot", "--label", "  "], "the label has no letter and no digit"),
+        (&["snapshot", "--label", "a\nb"], "the label holds a line break"),
     ] {
         let out = dashcam().arg("--dir").arg(dir.path()).args(args).output().unwrap();
         let said = String::from_utf8(out.stderr).unwrap();

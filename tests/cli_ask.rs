@@ -73,6 +73,7 @@ fn mistakes_are_told_before_anything_is_read() {
         (&["query", "--from", "-5m", "--to", "-6m", "SELECT 1", nothing], 2, "empty"),
         (&["query", "--from", "2026-11-30 14:00", "--to", "2026-11-30 13:00", "SELECT 1", nothing], 2, "14:00"),
         (&["report", "cpu", "--last", "soon", nothing], 2, "--last"),
+        (&["query", "--last", "0s", "SELECT 1", nothing], 2, "--last must be longer than nothing"),
         (&["export", "--format", "text", "--from", "when", nothing], 2, "when"),
     ] {
         let out = dashcam().args(args).output().unwrap();
@@ -154,6 +155,12 @@ fn a_window_of_a_foreign_trace_is_cut_after_reading_it() {
     let err = String::from_utf8(out.stderr).unwrap();
     assert!(err.contains("the data goes from 2026-11-30 12:33:50"), "{err}");
     assert_eq!(run(&["query", "--from", "when", "SELECT 1"]).status.code(), Some(2));
+    for command in [&["query", "SELECT 1"][..], &["report", "cpu"], &["export", "--format", "text"]] {
+        let out = run(&[command, &["--from", "12:33:52", "--to", "12:33:51"]].concat());
+        let err = String::from_utf8(out.stderr).unwrap();
+        let range = "the range would go from 2026-11-30 12:33:52 +00:00 to 2026-12-01 12:33:51 +00:00";
+        assert!(out.status.code() == Some(2) && err.contains(range), "{command:?}: {err}");
+    }
 }
 
 #[test]

@@ -79,7 +79,11 @@ impl Bed {
     }
 
     fn rows(&self, sql: &str) -> Vec<Value> {
-        let lines = self.ok(&["query", "--format", "json", sql]);
+        self.rows_of(&self.store(), sql)
+    }
+
+    fn rows_of(&self, path: &Path, sql: &str) -> Vec<Value> {
+        let lines = self.ok(&["query", "--format", "json", sql, path.to_str().unwrap()]);
         lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
@@ -224,6 +228,42 @@ fn status_marks_rotation_snapshots_and_signals_work_as_with_ftrace() {
         assert!(!bed.path(path).join("dashcam.pid").exists());
     }
     assert!(files(&bed.store().join("segments")).iter().all(|f| !f.ends_with(".part")));
+}
+
+#[test]
+fn a_snapshot_that_cannot_be_delivered_is_not_taken_or_is_named() {
+    let bed = Bed::new();
+    let _recorder = bed.record(&[]);
+    let snapshots = || files(&bed.store().join("snapshots"));
+    let home = bed.path("home");
+    let refused = |output: &str, why: &str| {
+        let out = bed.run(&["snapshot", "--last", "1s", "-o", output]);
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert!(out.status.code() == Some(1) && said.contains(why), "{output}: {said}");
+        said
+    };
+    refused("/nonexistent/x", "cannot write /nonexistent/x: there is no folder /nonexistent; make it, or name another");
+    refused("/x.pftrace.zst", "cannot write /x.pftrace.zst: its folder takes no files from you");
+    refused(home.to_str().unwrap(), "is a folder: name a file in it");
+    assert_eq!(snapshots(), [""; 0], "none was asked for");
+    // What fails only while it is copied is kept, and named.
+    let said = refused("/dev/full", "but cannot be copied to /dev/full: ");
+    let kept = snapshots();
+    let path = bed.store().join("snapshots").join(&kept[0]);
+    assert!(
+        kept.len() == 1 && said.contains(&format!("the snapshot is kept as {}, ", path.display())),
+        "{said} {kept:?}"
+    );
+    let output = home.join("x.pftrace.zst");
+    let told = bed.ok(&["snapshot", "--last", "1s", "--label", " p99. ", "-o", output.to_str().unwrap()]);
+    assert_eq!((told.trim(), snapshots()), (output.to_str().unwrap(), kept), "moved, not copied");
+    let label = bed.rows_of(&output, "select label from snapshot");
+    assert_eq!(label[0]["label"], "p99.");
+    let path = bed.ok(&["snapshot", "--last", "1s", "--label", " p99. "]);
+    assert!(path.trim().ends_with("-p99.pftrace.zst"), "{path}");
+    // What grows meanwhile is whole.
+    let verified = bed.ok(&["verify"]);
+    assert!(verified.lines().any(|l| l.contains(": whole; ") && l.ends_with("; still growing")), "{verified}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 
 use super::reading::{Bar, Source, Stop, tell_damage};
-use super::{Globals, failed, usage};
+use super::{Globals, failed, target, usage};
 use crate::export::ctf::Ctf;
 use crate::export::json::Json;
 use crate::export::text::Text;
@@ -40,6 +40,9 @@ pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
         None if matches!(args.format.as_str(), "text" | "json") => true,
         None => return Err(usage(format!("export --format {} needs -o PATH", args.format))),
     };
+    if let (Some(path), false, true) = (&args.output, to_stdout, args.format != "ctf") {
+        target::check(path)?;
+    }
     let stop = Stop::on_interrupt()?;
     let source = Source::find(&args.path, &args.window, globals, &stop)?;
     let output = || -> anyhow::Result<Box<dyn Write>> {

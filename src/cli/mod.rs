@@ -45,6 +45,7 @@ mod query_shell;
 mod reading;
 mod screen;
 mod shared;
+mod target;
 
 pub use shared::{Globals, SourceArg, WindowArgs, duration, failed, length, usage};
 

@@ -20,7 +20,7 @@ use crate::sched::event::Item;
 use crate::sched::fold::Consumer;
 use crate::sched::model::Model;
 use crate::sched::summary::Window;
-use crate::time::{self, ClockMap, Reference, Zone};
+use crate::time::{self, ClockMap, Reference, TimeError, Zone};
 use crate::units::Span;
 
 /// Files and the time asked for.
@@ -108,12 +108,16 @@ pub fn tell_damage(said: &[String], damage: &[String]) {
     }
 }
 
-/// What can be said of the words before it is known what they are about: they are points in time, in this order.
+/// What can be said of the words before it is known what they are about: they are points in time, in an order that there can be.
 fn check_words(words: &WindowArgs) -> anyhow::Result<()> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64);
     let at = Reference { now, on_view: None, zone: Zone::system() };
     let (from, to) = (words.from.as_deref(), words.to.as_deref());
-    time::range(from, to, last(words)?, &at).map(drop).map_err(|e| usage(e.to_string()))
+    match time::range(from, to, last(words)?, &at) {
+        // On which days clock times are is known only with the data.
+        Ok(_) | Err(TimeError::Backwards { .. }) => Ok(()),
+        Err(e) => Err(usage(e.to_string())),
+    }
 }
 
 fn last(words: &WindowArgs) -> anyhow::Result<Option<Span>> {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::failed;
 use super::look::{self, Look};
 use crate::config::Config;
-use crate::recorder::clock;
+use crate::recorder::{clock, snapshots};
 use crate::sched::findings::Thresholds;
 use crate::sched::summary::Window;
 use crate::store::catalog::Catalog;
@@ -58,6 +58,8 @@ pub fn options(config: &Config) -> Options {
 /// Keeps a range of a store as a snapshot, from what is on disk; gives the path.
 pub fn keep(store: &Path, window: Window, label: &str, level: i32) -> Result<String, String> {
     let keep = || -> anyhow::Result<PathBuf> {
+        let label = label.trim();
+        snapshots::sensible(None, Some(label).filter(|l| !l.is_empty())).map_err(failed)?;
         let store = Store::open(store)?;
         let catalog = Catalog::open(&store)?;
         let boot = catalog.newest_boot().ok_or_else(|| failed("nothing is recorded here yet"))?;

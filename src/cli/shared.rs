@@ -102,7 +102,7 @@ pub struct WindowArgs {
     /// Begin: now, -5m, 14:32, 14:32:05.250, "2026-11-30 14:32", RFC 3339
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub from: Option<String>,
-    /// End, in the same words
+    /// End, in the same words; a clock time before that of --from is one of the next day, if that makes 12 hours at most
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub to: Option<String>,
     /// The last stretch of the data, e.g. 5m

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-use super::{Globals, failed, length, usage};
+use super::{Globals, failed, length, target, usage};
 use crate::recorder::clock;
 use crate::recorder::control::{self, AskError, Reply, Request};
 use crate::recorder::snapshots;
@@ -24,7 +24,8 @@ pub struct Args {
     /// How much to keep (default: snapshot.last of the configuration)
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
     pub last: Option<String>,
-    /// A word for the file name, at most 120 bytes
+    /// A few words for lists and the file name: one line of at most 120 bytes with a letter or a digit in it. In the file
+    /// name, whatever needs quotes in a shell becomes _
     #[arg(long, value_name = "TEXT")]
     pub label: Option<String>,
     /// Write it here instead of into the store's snapshots
@@ -37,12 +38,16 @@ pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
     let places = globals.places()?;
     let last = args.last.as_deref().map(|text| length("--last", text)).transpose()?;
     let last_ns = last.map(|l| u64::try_from(l.as_nanos()).unwrap_or(u64::MAX));
-    snapshots::sensible(last_ns, args.label.as_deref().unwrap_or_default()).map_err(usage)?;
-    let request = Request::Snapshot { last_ns, label: args.label.clone(), why: "command".into() };
+    let label = args.label.as_deref().map(str::trim);
+    snapshots::sensible(last_ns, label).map_err(usage)?;
+    if let Some(output) = &args.output {
+        target::check(output)?;
+    }
+    let request = Request::Snapshot { last_ns, label: label.map(str::to_owned), why: "command".into() };
     let path = match control::ask(&places.socket(), &request, PATIENCE) {
         Ok(Reply::Snapshot { path, .. }) => match &args.output {
             // The recorder runs with rights that we may lack, so it writes no file of our choice: we copy.
-            Some(output) => copy(&path, output)?,
+            Some(output) => moved(&path, output)?,
             None => path,
         },
         Ok(_) => return Err(failed("the recorder gave another answer than a snapshot")),
@@ -54,9 +59,14 @@ pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn copy(from: &Path, to: &Path) -> anyhow::Result<PathBuf> {
-    std::fs::copy(from, to).with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))?;
-    std::fs::remove_file(from).with_context(|| format!("copied, but cannot remove {}", from.display()))?;
+/// Puts the recorder's snapshot where it was asked for. Whatever goes wrong, the snapshot itself is there and is named.
+fn moved(from: &Path, to: &Path) -> anyhow::Result<PathBuf> {
+    target::copy(from, to).with_context(|| {
+        format!("the snapshot is kept as {}, but cannot be copied to {}", from.display(), to.display())
+    })?;
+    if let Err(e) = std::fs::remove_file(from) {
+        tell!("dashcam: note: the snapshot is kept as {}, too: {e}", from.display());
+    }
     Ok(to.to_owned())
 }
 
@@ -77,7 +87,7 @@ fn from_disk(args: &Args, globals: &Globals, store: &Path, last_ns: Option<u64>)
         window,
         reason: "command".into(),
         detail: "no recorder was running".into(),
-        label: args.label.clone().unwrap_or_else(|| "command".into()),
+        label: args.label.as_deref().map_or("command", str::trim).into(),
         requested_at: clock::boot_now(),
     };
     let plan = snapshot::plan(&catalog, None, request)?;

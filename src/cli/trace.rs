@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::{Globals, duration, failed, usage};
+use super::{Globals, duration, failed, target, usage};
 use crate::recorder::places::Places;
 use crate::recorder::run::{Recorder, Serve};
 use crate::recorder::settings::Source;
@@ -54,6 +54,7 @@ pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
     }
     settings.store.segment = Duration::ZERO;
     settings.triggers.clear();
+    target::check(&args.output)?;
     let work = WorkDir::beside(&args.output)?;
     signals::catch_stop();
     let signals = Signals::new().context("cannot wait for signals")?;

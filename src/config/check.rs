@@ -3,7 +3,7 @@
 use super::schema::{Config, Limit, Trigger, wrong_word};
 use crate::kernel::events;
 use crate::kernel::instance::NAME_PREFIX;
-use crate::recorder::snapshots::MAX_LABEL;
+use crate::recorder::snapshots::label_fits;
 use crate::units::{Bytes, Share, Span};
 
 /// Every mistake: the dotted keys it is about, the first of which it is told of, and what is wrong with what is allowed.
@@ -111,9 +111,9 @@ fn check_trigger(t: &Trigger, path: &str, keep: Span, out: &mut Found) {
         out.add(&above, "it is not a finite number".into());
     }
     if let Some(label) = &t.label
-        && label.len() > MAX_LABEL
+        && let Err(fault) = label_fits(label)
     {
-        out.add(&format!("{path}.label"), format!("it has {} bytes; {MAX_LABEL} are the most", label.len()));
+        out.add(&format!("{path}.label"), format!("it {fault}"));
     }
     if let Some(last) = t.last {
         snapshot_length(&format!("{path}.last"), last, keep, out);

@@ -322,9 +322,14 @@ impl Recorder {
             Request::Status {} => Reply::Status(Box::new(self.status())),
             Request::Snapshot { last_ns, label, why } => {
                 let why = if why.is_empty() { "command" } else { &why };
-                let label = label.unwrap_or_default();
-                match snapshots::sensible(last_ns, &label).and_then(|()| snapshots::sensible(None, why)) {
-                    Ok(()) => return self.ask_snapshot(Some(client), last_ns, label, why, String::new()),
+                // Where no label is given, the reason is what the file is called by.
+                let label = label.map(|label| label.trim().to_owned()).filter(|label| !label.is_empty());
+                let sensible = snapshots::sensible(last_ns, label.as_deref());
+                match sensible.and_then(|()| snapshots::sensible(None, Some(why))) {
+                    Ok(()) => {
+                        let label = label.unwrap_or_default();
+                        return self.ask_snapshot(Some(client), last_ns, label, why, String::new());
+                    }
                     Err(error) => Reply::Error { error },
                 }
             }

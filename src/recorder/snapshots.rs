@@ -17,14 +17,29 @@ pub const MAX_LABEL: usize = 120;
 ///
 /// # Errors
 /// What is wrong with it, in words.
-pub fn sensible(last_ns: Option<u64>, label: &str) -> Result<(), String> {
+pub fn sensible(last_ns: Option<u64>, label: Option<&str>) -> Result<(), String> {
     if last_ns == Some(0) {
         return Err("a snapshot of 0 s would keep nothing: ask for a length such as 5m".into());
     }
+    label.map_or(Ok(()), |label| label_fits(label).map_err(|fault| format!("the label {fault}")))
+}
+
+/// The rule for labels: one line of at most [`MAX_LABEL`] bytes with a letter or a digit in it.
+///
+/// # Errors
+/// What is wrong with `label` and what to do, as the end of a sentence that begins with it.
+pub fn label_fits(label: &str) -> Result<(), String> {
     match label.len() {
-        ..=MAX_LABEL => Ok(()),
-        n => Err(format!("the label has {n} bytes; {MAX_LABEL} are the most")),
+        ..=MAX_LABEL => {}
+        n => return Err(format!("has {n} bytes; {MAX_LABEL} are the most")),
     }
+    if label.chars().any(char::is_control) {
+        return Err("holds a line break or another control character: write it on one line".into());
+    }
+    if !label.chars().any(char::is_alphanumeric) {
+        return Err("has no letter and no digit: give it a word, or leave it out".into());
+    }
+    Ok(())
 }
 
 /// One request.
@@ -149,10 +164,21 @@ mod tests {
 
     #[test]
     fn what_cannot_be_served_is_refused_in_words() {
-        assert_eq!(sensible(None, ""), Ok(()));
-        assert_eq!(sensible(Some(1), &"x".repeat(MAX_LABEL)), Ok(()));
-        assert_eq!(sensible(None, &"é".repeat(61)).unwrap_err(), "the label has 122 bytes; 120 are the most");
-        assert!(sensible(Some(0), "").unwrap_err().contains("would keep nothing"));
+        assert_eq!(sensible(None, None), Ok(()));
+        assert_eq!(sensible(Some(1), Some(&"x".repeat(MAX_LABEL))), Ok(()));
+        assert_eq!(sensible(None, Some("p99 > 5 ms, 慢い")), Ok(()));
+        let fault = |label: &str| sensible(None, Some(label)).unwrap_err();
+        assert_eq!(fault(&"é".repeat(61)), "the label has 122 bytes; 120 are the most");
+        for empty in ["", ".", "..", "   ", "-", "_ /"] {
+            assert_eq!(fault(empty), "the label has no letter and no digit: give it a word, or leave it out");
+        }
+        for broken in ["a\nb", "a\r", "\x1b[2J", "\u{85}a"] {
+            assert_eq!(
+                fault(broken),
+                "the label holds a line break or another control character: write it on one line"
+            );
+        }
+        assert!(sensible(Some(0), None).unwrap_err().contains("would keep nothing"));
     }
 
     #[test]

@@ -74,22 +74,23 @@ fn whole_second(real_ns: u64) -> u64 {
 }
 
 /// A label that can stand in a file name and cannot leave its folder: separators, control characters, blanks and
-/// what a shell would ask quotes for become `_`, leading dots and dashes go, and length is cut at a
-/// character. An empty rest becomes `snapshot`.
+/// what a shell would ask quotes for become `_`, length is cut at a character, and dots, dashes and `_` at either end
+/// go. An empty rest becomes `snapshot`.
 pub fn safe_label(label: &str) -> String {
+    const ENDS: [char; 3] = ['.', '-', '_'];
     let mut out = String::new();
-    for c in label.trim().chars() {
+    for c in label.chars() {
         let keep = c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | '+' | '=' | '@' | '%' | ',' | ':');
         let c = if keep { c } else { '_' };
         if out.len() + c.len_utf8() > MAX_LABEL {
             break;
         }
-        if !(out.is_empty() && matches!(c, '.' | '-')) {
+        if !(out.is_empty() && ENDS.contains(&c)) {
             out.push(c);
         }
     }
-    let out = out.trim_end_matches('_');
-    if out.trim_matches('_').is_empty() { "snapshot".to_owned() } else { out.to_owned() }
+    let out = out.trim_end_matches(ENDS);
+    if out.is_empty() { "snapshot".to_owned() } else { out.to_owned() }
 }
 
 #[cfg(test)]
@@ -130,12 +131,15 @@ mod tests {
 
     #[test]
     fn labels_cannot_leave_the_folder() {
-        assert_eq!(safe_label("../../etc/passwd"), "_.._etc_passwd");
-        assert_eq!(safe_label("/etc"), "_etc");
-        assert_eq!(safe_label("..."), "snapshot");
+        assert_eq!(safe_label("../../etc/passwd"), "etc_passwd");
+        assert_eq!(safe_label("/etc"), "etc");
+        for nothing in ["", ".", "..", "...", " ", "/", "-", "\n", " _ "] {
+            assert_eq!(safe_label(nothing), "snapshot", "{nothing:?}");
+        }
+        assert_eq!(safe_label("v1.2. "), "v1.2");
+        assert_eq!(safe_label(&format!("{}..x", "a".repeat(79))), "a".repeat(79));
         assert_eq!(safe_label("--last"), "last");
         assert_eq!(safe_label("a\nb\u{1b}[2J\0c"), "a_b__2J_c");
-        assert_eq!(safe_label(""), "snapshot");
         assert_eq!(safe_label("慢い"), "慢い");
         assert_eq!(safe_label(&"é".repeat(100)), "é".repeat(40));
     }

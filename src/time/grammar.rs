@@ -101,6 +101,21 @@ pub enum TimeError {
         /// End.
         to: String,
     },
+    /// The clock time of `to` comes before that of `from`, and over midnight it would be a range that hardly anybody means.
+    #[error(
+        "--to {text} is before --from, and over midnight the range would go from {from} to {to}: swap the two, or write --to with its date"
+    )]
+    Backwards {
+        /// The end as given, printable.
+        text: String,
+        /// Beginning.
+        from: String,
+        /// End, on the next day.
+        to: String,
+    },
+    /// A length of nothing.
+    #[error("--last must be longer than nothing: write a length such as 5m")]
+    NoLength,
     /// `--from`, `--to` and `--last` at once.
     #[error("--from, --to and --last together say too much: leave one out")]
     TooMany,
@@ -154,13 +169,17 @@ pub struct RealRange {
 }
 
 /// Reads `--from`, `--to` and `--last`, of which at most two may be given: `--last` alone ends now, with `--from` it is the
-/// length from there, with `--to` the length before it. A bare clock time for `--to` is the first one after `--from`.
+/// length from there, with `--to` the length before it. A bare clock time for `--to` is the first one after `--from`; over
+/// midnight it is taken only where the range is no longer than 12 hours and does not end on a day after that of `now`.
 ///
 /// # Errors
 /// As [`point`]; and when a side occurs twice, when the range would be empty, and when all three are given.
 pub fn range(from: Option<&str>, to: Option<&str>, last: Option<Span>, at: &Reference) -> Result<RealRange, TimeError> {
     if from.is_some() && to.is_some() && last.is_some() {
         return Err(TimeError::TooMany);
+    }
+    if last.is_some_and(|last| last.nanos() == 0) {
+        return Err(TimeError::NoLength);
     }
     let start = from.map(|text| single(text, at)).transpose()?;
     let end = match (to, start) {
@@ -189,22 +208,23 @@ fn end_after(text: &str, start: u64, at: &Reference) -> Result<u64, TimeError> {
     if !bare {
         return single(text, at);
     }
-    let mut result = None;
     for days in [0, 1] {
         let on_view = start.saturating_add(days * DAY_NS);
         let day = Reference { on_view: Some(on_view), ..at.clone() };
-        let found = point(text, &day)?.only(|t| t > start);
-        if let Some(p) = found {
-            result = Some(one_of(p, text, at)?);
-            break;
+        let Some(found) = point(text, &day)?.only(|t| t > start) else { continue };
+        let end = one_of(found, text, at)?;
+        let date = |real| at.zone.to_datetime(timestamp(real)).date();
+        if days > 0 && (end - start > LONGEST_NIGHT_NS || date(end) > date(at.now)) {
+            let show = |t| local(t, &at.zone, Digits::Seconds);
+            return Err(TimeError::Backwards { text: quoted(text.trim()), from: show(start), to: show(end) });
         }
+        return Ok(end);
     }
-    match result {
-        Some(t) => Ok(t),
-        None => single(text, &Reference { on_view: Some(start), ..at.clone() }),
-    }
+    single(text, &Reference { on_view: Some(start), ..at.clone() })
 }
 
+/// Longest range that a bare clock time makes over midnight: who gives a later begin than end has likelier mixed them up.
+const LONGEST_NIGHT_NS: u64 = DAY_NS / 2;
 const DAY_NS: u64 = 86_400_000_000_000;
 
 /// A day, a time or both, perhaps with an offset, not yet resolved.

@@ -123,6 +123,33 @@ fn ranges() {
         TimeError::Empty { from: "2026-11-30 14:35:00.000 +00:00".into(), to: "2026-11-30 14:30:00.000 +00:00".into() }
     );
     assert_eq!(r(Some("-5m"), Some("now"), Some(Span::secs(1))), Err(TimeError::TooMany));
+    let nothing = r(None, None, Some(Span::secs(0))).unwrap_err().to_string();
+    assert_eq!(nothing, "--last must be longer than nothing: write a length such as 5m");
+}
+
+#[test]
+fn an_end_before_the_begin_is_taken_over_midnight_only_where_that_can_be_meant() {
+    // Now is 2026-11-30 14:40.
+    let r = |f, t| range(Some(f), Some(t), None, &utc());
+    let some = |from, to| Ok(RealRange { from: Some(name(from)), to: Some(name(to)) });
+    assert_eq!(
+        r("13:48", "13:47").unwrap_err().to_string(),
+        "--to 13:47 is before --from, and over midnight the range would go from 2026-11-30 13:48:00 +00:00 to \
+         2026-12-01 13:47:00 +00:00: swap the two, or write --to with its date"
+    );
+    // The night that has passed, and no longer one.
+    assert_eq!(r("20:00", "08:00"), some("20261129T200000Z", "20261130T080000Z"));
+    assert!(matches!(r("20:00", "08:01"), Err(TimeError::Backwards { .. })));
+    // Of a night that is yet to come nothing was recorded.
+    assert!(matches!(r("14:00", "01:00"), Err(TimeError::Backwards { .. })));
+    // The end of one that is under way may be.
+    let at = Reference { now: name("20261130T000500Z"), ..utc() };
+    let night = range(Some("23:50"), Some("00:10"), None, &at);
+    assert_eq!(night, some("20261129T235000Z", "20261130T001000Z"));
+    // On one day the end may lie ahead, and with its date it may lie wherever it was put.
+    assert_eq!(r("14:00", "15:00"), some("20261130T140000Z", "20261130T150000Z"));
+    assert_eq!(r("13:48", "2026-12-01 13:47"), some("20261130T134800Z", "20261201T134700Z"));
+    assert!(matches!(r("13:48", "2026-11-30 13:47"), Err(TimeError::Empty { .. })));
 }
 
 #[test]
