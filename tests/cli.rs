@@ -133,6 +133,30 @@ fn words_that_nobody_takes_are_no_panic() {
 }
 
 #[test]
+fn wrong_usage_stays_that_where_nobody_takes_the_words() {
+    let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    for args in [&["--badflag"][..], &["query", "--last", "0s", "SELECT 1"], &["report", "nothing"]] {
+        let out = dashcam().args(args).stderr(full()).output().unwrap();
+        assert_eq!(out.status.code(), Some(2), "{args:?}");
+    }
+    // A help page that went nowhere is none.
+    assert_eq!(dashcam().arg("--help").stdout(full()).status().unwrap().code(), Some(1));
+}
+
+#[test]
+fn a_start_that_is_refused_leaves_no_folder_behind() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = dir.path().join("new/store");
+    for more in [&[][..], &["--background"]] {
+        let args = ["record", "--source", "ftrace", "--tracefs", "/nonexistent", "--for", "1s"];
+        let out = dashcam().args(args).args(more).arg("--dir").arg(&store).output().unwrap();
+        let said = String::from_utf8(out.stderr).unwrap();
+        assert!(out.status.code() == Some(1) && said.contains("/nonexistent"), "{said}");
+        assert!(!dir.path().join("new").exists(), "{more:?}");
+    }
+}
+
+#[test]
 fn a_file_without_end_is_no_text() {
     let endless = |args: &[&str]| {
         let out = dashcam().args(args).output().unwrap();

@@ -267,6 +267,38 @@ fn a_snapshot_that_cannot_be_delivered_is_not_taken_or_is_named() {
 }
 
 #[test]
+fn a_store_that_is_closed_to_this_user_is_told_with_who_may_and_the_mend() {
+    let bed = Bed::new();
+    let closed = bed.path("closed");
+    fs::create_dir_all(closed.join("segments")).unwrap();
+    let segment = closed.join("segments/20261130T115500Z-000042.pftrace.zst");
+    fs::write(&segment, b"frames").unwrap();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0)).unwrap();
+    let who = format!(": permission denied: {} is for ", closed.display());
+    for path in [&closed, &segment] {
+        let path = path.to_str().unwrap();
+        for args in [
+            &["segments", path][..],
+            &["verify", path],
+            &["query", "SELECT count(*) FROM sched", path],
+            &["report", "cpu", path],
+            &["export", "--format", "text", path],
+            &["browse", path],
+        ] {
+            let out = bed.run(args);
+            let said = String::from_utf8_lossy(&out.stderr).into_owned();
+            let mend = said.trim_end().ends_with(" alone: use sudo, or have it given to a group of yours");
+            assert!(out.status.code() == Some(1) && said.contains(&who) && mend, "{args:?}: {said}");
+        }
+    }
+    let out = bed.run(&["--dir", closed.to_str().unwrap(), "status"]);
+    let said = String::from_utf8_lossy(&out.stderr).into_owned();
+    let mend = "is not open to this user: use sudo, or have it opened to a group of yours (control.group)";
+    assert!(out.status.code() == Some(1) && said.contains(mend), "{said}");
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();
+}
+
+#[test]
 fn insisting_on_ftrace_says_why_not_and_how_to_get_it() {
     let bed = Bed::new();
     let out = bed.run(&["record", "--source", "ftrace", "--for", "1s"]);

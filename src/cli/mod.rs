@@ -139,10 +139,11 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// clap prints help and version on stdout (exit 0) and wrong usage on stderr (exit 2); a closed pipe is no failure.
+/// clap prints help and version on stdout (exit 0) and wrong usage on stderr (exit 2); a closed pipe is no failure. Wrong usage
+/// stays that where nobody takes the words.
 fn clap_exit(e: &clap::Error) -> ExitCode {
     match e.print() {
-        Err(io) if io.kind() != io::ErrorKind::BrokenPipe => ExitCode::FAILURE,
+        Err(io) if io.kind() != io::ErrorKind::BrokenPipe && !e.use_stderr() => ExitCode::FAILURE,
         _ => ExitCode::from(u8::try_from(e.exit_code()).unwrap_or(2)),
     }
 }

@@ -17,6 +17,7 @@ use crate::recorder::run::{Recorder, Reload, Serve};
 use crate::recorder::settings::Settings;
 use crate::recorder::signals::{self, Signals};
 use crate::store::Store;
+use crate::store::fresh::Fresh;
 use crate::store::layout::FILE_MODE;
 
 /// Record until stopped
@@ -94,8 +95,10 @@ fn log_path(places: &Places) -> PathBuf {
 
 /// Forks; the parent waits until the child records (or failed) and says which.
 fn background(args: &Args, globals: &Globals, places: &Places) -> anyhow::Result<ExitCode> {
-    Store::create(&places.store)?;
     let path = log_path(places);
+    let mut fresh = Fresh::before(&places.store);
+    fresh.with_file(&path);
+    Store::create(&places.store)?;
     let log = OpenOptions::new().create(true).append(true).mode(FILE_MODE).open(&path);
     let log = log.with_context(|| format!("cannot open {}", path.display()))?;
     let (read, write) = pipe().context("cannot make a pipe")?;
@@ -107,11 +110,15 @@ fn background(args: &Args, globals: &Globals, places: &Places) -> anyhow::Result
             File::from(read).read_to_string(&mut said)?;
             match said.strip_suffix('\n') {
                 Some("ready") => {
+                    fresh.keep();
                     tell!("recording in the background, pid {child}; log: {}", path.display());
                     Ok(ExitCode::SUCCESS)
                 }
                 Some(error) => Err(failed(error)),
-                None => Err(failed(format!("the recorder ended without a word; see {}", path.display()))),
+                None => {
+                    fresh.keep();
+                    Err(failed(format!("the recorder ended without a word; see {}", path.display())))
+                }
             }
         }
         ForkResult::Child => {

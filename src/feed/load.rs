@@ -14,9 +14,9 @@ use super::{Consumer, FeedError, Loaded, OnProgress, Progress, SourceFile, Surve
 use crate::names::NameTable;
 use crate::perfetto::decode::{DecodeError, Decoder, stream};
 use crate::sched::event::Item;
-use crate::store::Store;
 use crate::store::footer::BootId;
 use crate::store::index::{FrameKind, frames_in};
+use crate::store::{Store, StoreError};
 use crate::time::ClockMap;
 
 /// What was named, opened and put in order.
@@ -149,7 +149,7 @@ impl Sources {
             Ok(Some(file)) => self.ours.push(file),
             Ok(None) => self.notes.push(told(path, "holds no whole frame yet")),
             Err(FeedError::Open { why, .. }) if why.kind() == io::ErrorKind::NotFound => {}
-            Err(e @ FeedError::Open { .. }) => return Err(e),
+            Err(e @ (FeedError::Open { .. } | FeedError::Store(StoreError::Denied { .. }))) => return Err(e),
             Err(e) => self.notes.push(e.to_string()),
         }
         Ok(())

@@ -54,7 +54,11 @@ pub enum FeedError {
 
 impl FeedError {
     fn open(path: &Path, why: io::Error) -> FeedError {
-        FeedError::Open { path: path.to_owned(), why }
+        match why.kind() {
+            // Who may is the store's to say.
+            io::ErrorKind::PermissionDenied => StoreError::reading(path, why).into(),
+            _ => FeedError::Open { path: path.to_owned(), why },
+        }
     }
 }
 

@@ -1,5 +1,8 @@
 //! Where things are: the store, and the runtime files of the recorder that writes to it.
 
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 /// The directories one recorder uses.
@@ -55,6 +58,22 @@ impl Places {
     /// The file that holds the recorder's process id while it runs.
     pub fn pid_file(&self) -> PathBuf {
         self.runtime.join("dashcam.pid")
+    }
+
+    /// Makes the folder of the runtime files where it lacks.
+    pub(super) fn make_runtime(&self) -> io::Result<()> {
+        DirBuilder::new().recursive(true).mode(0o755).create(&self.runtime)
+    }
+
+    /// The pid, visible only when whole: whoever reads the file meets a recorder that is ready.
+    pub(super) fn write_pid(&self) -> io::Result<()> {
+        let (path, new) = (self.pid_file(), self.pid_file().with_extension("pid.new"));
+        let written = fs::write(&new, format!("{}\n", std::process::id())).and_then(|()| fs::rename(&new, &path));
+        match written {
+            // A full disk must not keep the recorder from running.
+            Err(e) if e.kind() != io::ErrorKind::StorageFull => Err(e),
+            _ => Ok(()),
+        }
     }
 }
 

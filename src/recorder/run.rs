@@ -5,7 +5,7 @@
 
 use std::io;
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -35,6 +35,7 @@ use super::{machine, setup};
 use crate::kernel::instance::InstanceError;
 use crate::kernel::procfs::{Proc, ReadError};
 use crate::sched::event::Tid;
+use crate::store::fresh::Fresh;
 use crate::store::lock::{Holder, RecorderLock};
 use crate::store::recover::{self, recover};
 use crate::store::retention::Limits;
@@ -122,8 +123,16 @@ pub struct Serve<'a> {
 }
 
 impl Recorder {
-    /// Begins to record: takes the store, finishes what a dead recorder left, sets the kernel up, listens.
+    /// Begins to record: takes the store, finishes what a dead recorder left, sets the kernel up, listens. A start that fails
+    /// leaves no folder behind that it made.
     pub fn start(settings: Settings, places: Places) -> Result<Recorder, RunError> {
+        let fresh = Fresh::before(&places.store);
+        let recorder = Recorder::begin(settings, places)?;
+        fresh.keep();
+        Ok(recorder)
+    }
+
+    fn begin(settings: Settings, places: Places) -> Result<Recorder, RunError> {
         let store = Store::create(&places.store)?;
         let now = clock::snapshot();
         let holder = Holder {
@@ -132,7 +141,7 @@ impl Recorder {
             note: format!("instance {}", settings.capture.instance),
         };
         let lock = RecorderLock::acquire(&store, &holder)?;
-        make_runtime_dir(&places)?;
+        places.make_runtime().map_err(io_error(format!("make {}", places.runtime.display())))?;
         // Beside the recording: a writer's lock on its file tells left-overs from what grows, and folding a large one may
         // take seconds that must not be missing.
         let left = store.clone();
@@ -176,7 +185,7 @@ impl Recorder {
         if leftovers.recv_timeout(RECOVERY) == Err(RecvTimeoutError::Timeout) {
             tracing::warn!("what a dead recorder left is large; it is finished beside the recording");
         }
-        write_pid(&places.pid_file())?;
+        places.write_pid().map_err(io_error(format!("write {}", places.pid_file().display())))?;
         let buffer_kb = origin.buffer_kb() / (world.topology.len().max(1) as u64);
         tracing::info!(store = %places.store.display(), source = origin.describe(None), "recording");
         Ok(Recorder {
@@ -458,24 +467,6 @@ fn limits(settings: &Settings) -> (Limits, f64) {
     let age = u64::try_from(settings.store.max_age.as_nanos()).unwrap_or(u64::MAX);
     let limits = Limits { max_bytes: Some(settings.store.max_bytes), max_age: Some(age), min_free: None };
     (limits, settings.store.min_free)
-}
-
-fn make_runtime_dir(places: &Places) -> Result<(), RunError> {
-    use std::os::unix::fs::DirBuilderExt;
-    let dir = &places.runtime;
-    let made = std::fs::DirBuilder::new().recursive(true).mode(0o755).create(dir);
-    made.map_err(io_error(format!("make {}", dir.display())))
-}
-
-/// The pid, visible only when whole: whoever reads the file meets a recorder that is ready.
-fn write_pid(path: &Path) -> Result<(), RunError> {
-    let new = path.with_extension("pid.new");
-    let written = std::fs::write(&new, format!("{}\n", std::process::id())).and_then(|()| std::fs::rename(&new, path));
-    match written {
-        // A full disk must not keep the recorder from running.
-        Err(e) if e.kind() != io::ErrorKind::StorageFull => Err(io_error(format!("write {}", path.display()))(e)),
-        _ => Ok(()),
-    }
 }
 
 fn finish_leftovers(store: &Store) {

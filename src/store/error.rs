@@ -4,8 +4,11 @@ use super::footer::FormatVersion;
 use super::lock::Holder;
 use crate::names::printable;
 use crate::units::show::span_words;
+use nix::unistd::{Gid, Group, Uid, User, geteuid};
+use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Everything the store reports. Paths are shown with control characters escaped.
@@ -20,6 +23,16 @@ pub enum StoreError {
         path: PathBuf,
         /// The kernel's answer.
         source: io::Error,
+    },
+    /// This user may not read it.
+    #[error("cannot {what} {}: permission denied: {mend}", shown(path))]
+    Denied {
+        /// The verb: "open", "read", "list".
+        what: &'static str,
+        /// Which file or folder.
+        path: PathBuf,
+        /// Who may, and what to do.
+        mend: String,
     },
     /// The disk (or the quota) is full. The file was cut back to its last whole frame; writing can be tried again.
     #[error(
@@ -87,9 +100,18 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// The answer of a system call that was to read `path`.
+    pub fn reading(path: &Path, source: io::Error) -> Self {
+        Self::io("read", path, source)
+    }
+
     /// Wraps the answer of a system call; a full disk or quota becomes [`StoreError::NoSpace`].
     pub(super) fn io(what: &'static str, path: &Path, source: io::Error) -> Self {
+        let denied = source.kind() == io::ErrorKind::PermissionDenied && matches!(what, "open" | "read" | "list");
         match source.kind() {
+            _ if denied && !geteuid().is_root() => {
+                StoreError::Denied { what, path: path.to_owned(), mend: who_may(path) }
+            }
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreError::NoSpace { path: path.to_owned() },
             _ => StoreError::Io { what, path: path.to_owned(), source },
         }
@@ -154,7 +176,52 @@ pub enum DamageKind {
     Empty,
 }
 
+/// Who may read `path`, as far as this user can see, and how to become one of them.
+fn who_may(path: &Path) -> String {
+    // Of what lies in a closed folder nothing can be seen: then the folder is what denies.
+    let seen = path.ancestors().find_map(|p| Some((p, fs::metadata(p).ok()?)));
+    let Some((path, meta)) = seen else { return "use sudo".to_owned() };
+    let user = User::from_uid(Uid::from_raw(meta.uid())).ok().flatten();
+    let user = user.map_or_else(|| format!("user {}", meta.uid()), |u| u.name);
+    let group = Group::from_gid(Gid::from_raw(meta.gid())).ok().flatten();
+    let group = group.map_or_else(|| meta.gid().to_string(), |g| g.name);
+    let needed = if meta.is_dir() { 0o050 } else { 0o040 };
+    let (user, group) = (printable(user.as_bytes()), printable(group.as_bytes()));
+    let path = shown(path);
+    match meta.mode() & needed == needed && meta.gid() != 0 {
+        true => format!("{path} is for {user} and the group {group}: use sudo, or join that group"),
+        false => format!("{path} is for {user} alone: use sudo, or have it given to a group of yours"),
+    }
+}
+
 /// A path as text that is safe on a terminal.
 pub(super) fn shown(path: &Path) -> String {
     printable(path.as_os_str().as_bytes())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn who_may_read_is_told_by_the_nearest_that_can_be_seen() {
+        let dir = tempfile::tempdir().unwrap();
+        let meta = fs::metadata(dir.path()).unwrap();
+        let user = User::from_uid(Uid::from_raw(meta.uid())).unwrap().map(|u| u.name);
+        let user = user.unwrap_or_else(|| format!("user {}", meta.uid()));
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o700)).unwrap();
+        let shown = dir.path().display();
+        let said = who_may(&dir.path().join("segments/x"));
+        assert_eq!(said, format!("{shown} is for {user} alone: use sudo, or have it given to a group of yours"));
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o750)).unwrap();
+        let group = Group::from_gid(Gid::from_raw(meta.gid())).unwrap().map(|g| g.name);
+        let group = group.unwrap_or_else(|| meta.gid().to_string());
+        let expected = match meta.gid() {
+            0 => said, // root's own group is nobody else
+            _ => format!("{shown} is for {user} and the group {group}: use sudo, or join that group"),
+        };
+        assert_eq!(who_may(dir.path()), expected);
+    }
 }

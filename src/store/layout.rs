@@ -44,9 +44,14 @@ pub struct DiskUsage {
 }
 
 impl Store {
+    /// The store that is, or could be, at `root`; looks at nothing.
+    pub(super) fn at(root: &Path) -> Self {
+        Store { root: root.to_owned() }
+    }
+
     /// Opens `root`, making it and its folders where they lack.
     pub fn create(root: &Path) -> Result<Self, StoreError> {
-        let store = Store { root: root.to_owned() };
+        let store = Store::at(root);
         for dir in [root.to_owned(), store.segments_dir(), store.snapshots_dir()] {
             let made = DirBuilder::new().recursive(true).mode(DIR_MODE).create(&dir);
             made.map_err(|e| StoreError::io("make folder", &dir, e))?;
@@ -56,7 +61,7 @@ impl Store {
 
     /// Opens an existing store for reading; makes nothing.
     pub fn open(root: &Path) -> Result<Self, StoreError> {
-        let store = Store { root: root.to_owned() };
+        let store = Store::at(root);
         match fs::metadata(store.segments_dir()) {
             Ok(m) if m.is_dir() => Ok(store),
             Ok(_) => Err(StoreError::NoStore { path: root.to_owned() }),
@@ -65,7 +70,11 @@ impl Store {
                 let there = fs::symlink_metadata(root).is_ok();
                 Err(if there { StoreError::NoStore { path } } else { StoreError::Missing { path } })
             }
-            Err(e) => Err(StoreError::io("open", &store.segments_dir(), e)),
+            Err(e) => {
+                // A file in a folder that is closed to this user cannot be told from a store.
+                let hidden = fs::symlink_metadata(root).is_err();
+                Err(StoreError::io("open", &if hidden { root.to_owned() } else { store.segments_dir() }, e))
+            }
         }
     }
 
@@ -121,7 +130,7 @@ impl Store {
             Ok(file) => file,
             // A full disk cannot even hold the new state file; the names still tell.
             Err(e) if e.kind() == io::ErrorKind::StorageFull => return Ok(self.highest_in_names()? + 1),
-            Err(e) => return Err(StoreError::io("open", &path, e)),
+            Err(e) => return Err(StoreError::io("write to", &path, e)),
         };
         let locked = nix::fcntl::Flock::lock(file, nix::fcntl::FlockArg::LockExclusive)
             .map_err(|(_, e)| StoreError::io("lock", &path, e.into()))?;

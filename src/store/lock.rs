@@ -56,7 +56,7 @@ impl RecorderLock {
         let path = store.lock_path();
         let io = |what| move |e| StoreError::io(what, &store.lock_path(), e);
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(FILE_MODE).open(&path);
-        let mut file = file.map_err(io("open"))?;
+        let mut file = file.map_err(io("write to"))?;
         match fcntl(&file, FcntlArg::F_OFD_SETLK(&whole_file())) {
             Ok(_) => {}
             Err(nix::Error::EAGAIN | nix::Error::EACCES) => {

@@ -10,12 +10,14 @@
 //! [`footer`] is what stands at the end of a file; [`name`] and [`layout`] are names and folders; [`writer`] makes a
 //! segment, [`reader`] opens one, [`tail`] follows a growing one; [`scan`], [`probe`],
 //! [`summarise`] and [`recover`] deal with those that a dead recorder left; [`catalog`] finds segments by time, [`retention`] deletes old ones, [`snapshot`] keeps
-//! a window, [`verify`] checks every frame; [`lock`] keeps a second recorder out.
+//! a window, [`verify`] checks every frame; [`lock`] keeps a second recorder out; [`fresh`] cleans up after a start
+//! that failed.
 
 pub mod catalog;
 pub mod error;
 pub mod footer;
 pub mod frame;
+pub mod fresh;
 pub mod index;
 pub mod layout;
 pub mod lock;

@@ -73,7 +73,7 @@ fn flatten(result: Result<Option<Outcome>, StoreError>) -> Option<Outcome> {
 /// Opens a left-over, or `None` while its writer lives.
 fn open(file: &StoredFile) -> Result<Option<Flock<File>>, StoreError> {
     let opened = OpenOptions::new().read(true).write(true).open(&file.path);
-    let opened = opened.map_err(|e| StoreError::io("open", &file.path, e))?;
+    let opened = opened.map_err(|e| StoreError::io("write to", &file.path, e))?;
     super::writer::claim(opened, &file.path)
 }
 

@@ -18,7 +18,7 @@ pub enum AskError {
     #[error("no recorder runs on {} (start one: dashcam record)", .0.display())]
     NotRunning(PathBuf),
     /// There is one, but not for this user.
-    #[error("the recorder's socket {} is not open to this user (use sudo)", .0.display())]
+    #[error("the recorder's socket {} is not open to this user: use sudo, or have it opened to a group of yours (control.group)", .0.display())]
     Denied(PathBuf),
     /// It did not answer.
     #[error("the recorder at {} did not answer: {why}", .path.display())]
