@@ -48,7 +48,13 @@ fn example() -> (tempfile::TempDir, Store) {
 
 #[test]
 fn segments_lists_by_time_with_gaps_growth_and_snapshots() {
-    let (tmp, _store) = example();
+    let (tmp, store) = example();
+    let line_4 = || {
+        let out = dashcam(&["segments"], tmp.path());
+        text(&out.stdout).lines().nth(4).unwrap().to_owned()
+    };
+    assert!(line_4().ends_with(" left by a recorder that died"), "{}", line_4());
+    let _recorder = RecorderLock::acquire(&store, &Holder::default()).unwrap();
     let out = dashcam(&["segments"], tmp.path());
     assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
     let lines: Vec<String> =
@@ -104,7 +110,7 @@ fn segments_json_is_one_object_a_line_with_exact_numbers() {
     let out = dashcam(&["segments", "--json"], tmp.path());
     let lines: Vec<serde_json::Value> = text(&out.stdout).lines().map(|l| serde_json::from_str(l).unwrap()).collect();
     let kinds: Vec<&str> = lines.iter().map(|l| l["kind"].as_str().unwrap()).collect();
-    assert_eq!(kinds, ["segment", "segment", "gap", "growing", "snapshot"]);
+    assert_eq!(kinds, ["segment", "segment", "gap", "left", "snapshot"]);
     assert_eq!(lines[0]["start"], "2026-11-30T11:55:00.000000000Z");
     assert_eq!(lines[0]["events"], 1200);
     assert_eq!(lines[0]["worst_wait"]["dur_ns"], 1000);

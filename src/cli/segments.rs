@@ -13,6 +13,7 @@ use crate::store::Store;
 use crate::store::catalog::{Catalog, Entry, Hole};
 use crate::store::footer::{Ending, Totals};
 use crate::store::index::LossCount;
+use crate::store::lock::RecorderLock;
 use crate::time::{Digits, Zone, local, rfc3339};
 use crate::units::show;
 
@@ -30,6 +31,8 @@ pub struct Args {
 /// A line of the listing.
 enum Line {
     Segment(Entry),
+    /// A segment without an end, whose recorder is gone.
+    Left(Entry),
     Snapshot(Entry),
     Hole(Hole),
 }
@@ -72,10 +75,13 @@ fn listed(path: &Path) -> anyhow::Result<Vec<Line>> {
         let shown = printable(path.as_os_str().as_encoded_bytes());
         return Err(failed(format!("nothing is recorded in {shown} yet: start with 'dashcam record'")));
     }
+    // What a lock cannot tell is taken for what it looks like.
+    let dead = RecorderLock::holder(catalog.store()).is_ok_and(|holder| holder.is_none());
     let mut holes = catalog.holes().into_iter().peekable();
     let mut lines = Vec::new();
     for (i, entry) in catalog.segments().iter().enumerate() {
-        lines.push(Line::Segment(entry.clone()));
+        let line = if dead && entry.is_growing() { Line::Left } else { Line::Segment };
+        lines.push(line(entry.clone()));
         lines.extend(holes.next_if(|h| h.after == i).map(Line::Hole));
     }
     lines.extend(catalog.snapshots().iter().cloned().map(Line::Snapshot));
@@ -111,8 +117,9 @@ fn table(lines: &[Line], zone: &Zone) -> String {
 
 fn row(line: &Line, zone: &Zone) -> ([String; 8], String) {
     let unknown = || show::UNKNOWN.to_owned();
+    let unfinished = if matches!(line, Line::Left(_)) { "left by a recorder that died" } else { "growing" };
     let (entry, label) = match line {
-        Line::Segment(entry) => (entry, None),
+        Line::Segment(entry) | Line::Left(entry) => (entry, None),
         // The footer has the label as it was given, the name only what a name can hold.
         Line::Snapshot(entry) => {
             let given = entry.totals.as_ref().and_then(|t| Some(t.snapshot.as_ref()?.label.as_str()));
@@ -131,14 +138,14 @@ fn row(line: &Line, zone: &Zone) -> ([String; 8], String) {
     let Some(totals) = &entry.totals else {
         remarks.push(match &entry.problem {
             Some(problem) => format!("cannot be read as a segment: {}", printable(problem.as_bytes())),
-            None => "growing, nothing whole in it yet".to_owned(),
+            None => format!("{unfinished}, nothing whole in it"),
         });
         let start = entry.named_start().map_or_else(unknown, |start| local(start, zone, Digits::Seconds));
         let [a, b, c, d, e] = std::array::from_fn(|_| unknown());
         return ([start, a, show::bytes(entry.bytes), b, c, d, e, unknown()], remarks.join("; "));
     };
     let growing = entry.is_growing();
-    remarks.extend(growing.then(|| "growing".to_owned()));
+    remarks.extend(growing.then(|| unfinished.to_owned()));
     remarks.extend((totals.ending == Ending::Recovered).then(|| "recovered".to_owned()));
     remarks.extend(totals.snapshot.iter().map(|s| {
         let words = [s.reason.as_str(), s.detail.as_str()].join(" ");
@@ -199,9 +206,10 @@ impl Sum {
                     sum.holes += 1;
                     continue;
                 }
-                Line::Segment(entry) if entry.is_unreadable() => (entry, &mut sum.unreadable),
-                Line::Snapshot(entry) if entry.is_unreadable() => (entry, &mut sum.unreadable),
-                Line::Segment(entry) => (entry, &mut sum.segments),
+                Line::Segment(entry) | Line::Left(entry) | Line::Snapshot(entry) if entry.is_unreadable() => {
+                    (entry, &mut sum.unreadable)
+                }
+                Line::Segment(entry) | Line::Left(entry) => (entry, &mut sum.segments),
                 Line::Snapshot(entry) => (entry, &mut sum.snapshots),
             };
             *count += 1;
@@ -228,7 +236,10 @@ impl Sum {
 /// A line for machines. Times `*_ns` are CLOCK_BOOTTIME of the boot named, others RFC 3339, UTC.
 fn object(line: &Line) -> Value {
     let (kind, entry) = match line {
-        Line::Segment(entry) | Line::Snapshot(entry) if entry.is_unreadable() => ("unreadable", entry),
+        Line::Segment(entry) | Line::Left(entry) | Line::Snapshot(entry) if entry.is_unreadable() => {
+            ("unreadable", entry)
+        }
+        Line::Left(entry) => ("left", entry),
         Line::Segment(entry) if entry.is_growing() => ("growing", entry),
         Line::Segment(entry) => ("segment", entry),
         Line::Snapshot(entry) => ("snapshot", entry),
