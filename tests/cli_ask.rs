@@ -145,17 +145,44 @@ fn a_file_that_cannot_be_read_is_told_with_the_byte_where_it_stops() {
 }
 
 #[test]
+fn what_needs_no_data_reads_none_and_what_is_refused_is_so_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    // Whoever reads this file fails.
+    let file = dir.path().join("empty.pftrace.zst");
+    std::fs::write(&file, b"").unwrap();
+    for sql in ["SELECT 2", "SELECT 1; SELECT 2"] {
+        let out = dashcam().args(["query", "--format", "csv", sql]).arg(&file).output().unwrap();
+        assert_eq!(stdout(&out).lines().last(), Some("2"), "{sql}");
+        // Nor need there be a store.
+        let out = dashcam().arg("--dir").arg(dir.path()).args(["query", "--format", "csv", sql]).output().unwrap();
+        assert_eq!(stdout(&out).lines().last(), Some("2"), "{sql}");
+    }
+    let nowhere = dashcam().args(["query", "SELECT 2", "/nonexistent/trace"]).output().unwrap();
+    let said = String::from_utf8(nowhere.stderr).unwrap();
+    assert!(
+        nowhere.status.code() == Some(1) && said.contains("cannot read /nonexistent/trace: No such file"),
+        "{said}"
+    );
+    for sql in ["SELECT load_extension('x') FROM sched", "VACUUM INTO 'x'"] {
+        let out = dashcam().args(["query", sql]).arg(&file).output().unwrap();
+        let said = String::from_utf8(out.stderr).unwrap();
+        assert!(out.status.code() == Some(1) && said.contains("must not open or write files"), "{said}");
+        assert!(!said.contains("empty"), "{said}");
+    }
+}
+
+#[test]
 fn a_window_of_a_foreign_trace_is_cut_after_reading_it() {
     // The trace lasts 2.95 s; of its last second no row may begin more than a second before the end, but for those
     // that lasted into it.
     let sql = "SELECT count(*) FROM sched WHERE ts + dur < trace_end() - 1000000000 AND dur >= 0";
     assert_eq!(stdout(&run(&["query", "--last", "1s", sql])).lines().last(), Some("       0"));
-    let out = run(&["query", "--from", "10:00", "--to", "10:01", "SELECT 1"]);
+    let out = run(&["query", "--from", "10:00", "--to", "10:01", "SELECT count(*) FROM sched"]);
     assert_eq!(out.status.code(), Some(1));
     let err = String::from_utf8(out.stderr).unwrap();
     assert!(err.contains("the data goes from 2026-11-30 12:33:50"), "{err}");
     assert_eq!(run(&["query", "--from", "when", "SELECT 1"]).status.code(), Some(2));
-    for command in [&["query", "SELECT 1"][..], &["report", "cpu"], &["export", "--format", "text"]] {
+    for command in [&["query", "SELECT count(*) FROM sched"][..], &["report", "cpu"], &["export", "--format", "text"]] {
         let out = run(&[command, &["--from", "12:33:52", "--to", "12:33:51"]].concat());
         let err = String::from_utf8(out.stderr).unwrap();
         let range = "the range would go from 2026-11-30 12:33:52 +00:00 to 2026-12-01 12:33:51 +00:00";

@@ -9,6 +9,7 @@ use anyhow::Context;
 
 use super::reading::{Quiet, Source, Spinner, Stop};
 use super::{Globals, failed, query_shell, usage};
+use crate::query::Columns;
 use crate::query::engine::Engine;
 use crate::query::output::{Format, printer};
 use crate::query::rehearsal::{Needs, rehearse};
@@ -48,9 +49,13 @@ pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
     // What is wrong with the words is told before anything is read.
     let needs = script.as_deref().map_or(Ok(Needs::ALL), rehearse)?;
     let stop = Stop::on_interrupt()?;
-    let source = Source::find(&paths, &args.window, globals, &stop)?;
-    let loaded = source.load_for(&needs, &stop)?;
-    let mut engine = Engine::open(Arc::new(loaded.columns))?;
+    let columns = if needs.nothing {
+        Source::exists(&paths, &args.window)?;
+        Columns::default()
+    } else {
+        Source::find(&paths, &args.window, globals, &stop)?.load_for(&needs, &stop)?.columns
+    };
+    let mut engine = Engine::open(Arc::new(columns))?;
     let spinner = Spinner::new();
     let (flag, turning) = (stop.clone(), spinner.clone());
     engine.on_progress(10_000, move || {

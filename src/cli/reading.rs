@@ -20,6 +20,7 @@ use crate::sched::event::Item;
 use crate::sched::fold::Consumer;
 use crate::sched::model::Model;
 use crate::sched::summary::Window;
+use crate::store::StoreError;
 use crate::time::{self, ClockMap, Reference, TimeError, Zone};
 use crate::units::Span;
 
@@ -54,6 +55,15 @@ impl Source {
             (true, None) => None,
         };
         Ok(Source { paths, survey, window })
+    }
+
+    /// Looks at the words alone, where nothing will be read: the paths that were named are there, and times are times.
+    pub fn exists(paths: &[PathBuf], window: &WindowArgs) -> anyhow::Result<()> {
+        check_words(window)?;
+        for path in paths {
+            std::fs::metadata(path).map_err(|e| StoreError::reading(path, e))?;
+        }
+        Ok(())
     }
 
     /// Loads it into columns, telling what was unreadable on stderr.

@@ -34,11 +34,13 @@ pub struct Needs {
     pub rows: Option<Rows>,
     /// Rows are asked for their numbers.
     pub numbers: bool,
+    /// Nothing of what was recorded is asked for: nothing has to be read.
+    pub nothing: bool,
 }
 
 impl Needs {
     /// Everything there is.
-    pub const ALL: Needs = Needs { kept: Kept::ALL, rows: None, numbers: true };
+    pub const ALL: Needs = Needs { kept: Kept::ALL, rows: None, numbers: true, nothing: false };
 }
 
 /// What has to be loaded for `script`.
@@ -102,10 +104,17 @@ impl Rehearsal {
         match self.reads.lock() {
             Ok(reads) if !self.unsure => {
                 let numbers = ROW_NUMBERS.iter().any(|column| reads.columns.contains(*column));
-                Needs { kept: kept(&reads), rows: self.rows(&reads), numbers }
+                Needs { kept: kept(&reads), rows: self.rows(&reads), numbers, nothing: self.nothing(&reads) }
             }
             _ => Needs::ALL,
         }
+    }
+
+    /// True if no table that holds rows is read, not even through a function, and none is asked for what all was.
+    fn nothing(&self, reads: &Reads) -> bool {
+        let defines = reads.defines || self.engine.defines_functions;
+        let reads_rows = self.base_tables.iter().any(|table| reads.tables.contains(table));
+        !(defines || reads_rows || calls(reads, &functions::OF_ALL))
     }
 
     /// The rows that are asked for, unless something else is that depends on all that was recorded.
@@ -233,6 +242,44 @@ mod tests {
             ("SELECT id FROM thread", false),
         ] {
             assert_eq!(rehearse(script).unwrap().numbers, numbers, "{script}");
+        }
+    }
+
+    #[test]
+    fn a_statement_without_a_table_of_ours_needs_nothing() {
+        for script in [
+            "SELECT 1",
+            "SELECT 1; SELECT 2",
+            "SELECT 'sched', upper('x'), time_from_s(2) -- sched",
+            "SELECT name FROM sqlite_schema",
+            "CREATE TABLE t(x); INSERT INTO t VALUES (1); SELECT sum(x) FROM t",
+            "WITH n(i) AS (VALUES (1), (2)) SELECT sum(i) FROM n",
+            "",
+        ] {
+            assert!(rehearse(script).unwrap().nothing, "{script}");
+        }
+        for script in [
+            "SELECT count(*) FROM sched",
+            "SELECT 1; SELECT 2 FROM thread",
+            "SELECT trace_start()",
+            "SELECT to_realtime(5)",
+            "SELECT * FROM trace_bounds",
+            "SELECT * FROM segment",
+            "SELECT path FROM snapshot",
+            "SELECT 1 WHERE EXISTS (SELECT 1 FROM Wait)",
+            "SELECT name FROM stats",
+            "CREATE VIEW v AS SELECT ts FROM sched; SELECT * FROM v",
+            "CREATE PERFETTO FUNCTION f() RETURNS LONG AS SELECT max(dur) FROM sched; SELECT f()",
+        ] {
+            assert!(!rehearse(script).unwrap().nothing, "{script}");
+        }
+    }
+
+    #[test]
+    fn what_is_refused_is_refused_without_data() {
+        for script in ["SELECT load_extension('x')", "ATTACH 'x' AS y", "VACUUM INTO '/nonexistent/x'"] {
+            let error = rehearse(script).unwrap_err().to_string();
+            assert!(error.contains("authoriz") && error.contains("must not open or write files"), "{script}: {error}");
         }
     }
 

@@ -80,11 +80,14 @@ pub struct Engine {
     pub(super) defines_functions: bool,
 }
 
-/// A question must not write files, whoever asks it as root: ATTACH (and with it VACUUM INTO) is refused. Tables that a
-/// script makes for itself live in memory.
+/// A question must not write files or run foreign code, whoever asks it as root: ATTACH (and with it VACUUM INTO) is refused,
+/// and so is load_extension. Tables that a script makes for itself live in memory.
 fn no_files(asked: &AuthContext<'_>) -> Authorization {
     match asked.action {
         AuthAction::Attach { .. } | AuthAction::Detach { .. } => Authorization::Deny,
+        AuthAction::Function { function_name } if function_name.eq_ignore_ascii_case("load_extension") => {
+            Authorization::Deny
+        }
         _ => Authorization::Allow,
     }
 }
@@ -251,8 +254,8 @@ impl Engine {
         let count = statement.column_count();
         if count == 0 {
             let ran = statement.raw_execute();
-            // How it ends without data says nothing about how it ends with data.
-            if self.rehearses && ran.is_err() {
+            // How it ends without data says nothing about how it ends with data, unless it is refused whatever the data.
+            if self.rehearses && ran.as_ref().is_err_and(|e| !is_refusal(e)) {
                 return Err(QueryError::Interrupted);
             }
             ran.map_err(|e| self.explain(script, sql, e))?;
@@ -310,7 +313,7 @@ impl Engine {
     }
 
     fn hint(&self, message: &str) -> Option<String> {
-        if message == "not authorized" {
+        if message.starts_with("not authorized") || message == "authorization denied" {
             return Some(
                 "A question must not open or write files: send its rows where you want them (--format, >).".into(),
             );
@@ -331,6 +334,10 @@ impl Engine {
         let near = nearest(&column, tables.iter().flat_map(|t| t.1.iter().map(String::as_str)))?;
         Some(format!("Did you mean {near}?"))
     }
+}
+
+fn is_refusal(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::AuthorizationForStatementDenied)
 }
 
 /// Tables that are virtual and so not in SQLite's own list.
