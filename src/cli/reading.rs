@@ -22,7 +22,7 @@ use crate::sched::model::Model;
 use crate::sched::summary::Window;
 use crate::store::StoreError;
 use crate::time::{self, ClockMap, Reference, TimeError, Zone};
-use crate::units::Span;
+use crate::units::{Span, show};
 
 /// Files and the time asked for.
 pub struct Source {
@@ -91,6 +91,7 @@ impl Source {
         let loaded = self.read(&request, None, stop)?;
         let (read, all) = loaded.frames;
         if needs.numbers && needs.rows.is_some() && self.window.is_none() && read < all {
+            let (read, all) = (show::grouped(read), show::grouped(all));
             tell!("dashcam: note: read {read} of {all} frames, those that ts asks for; id numbers the rows of these");
         }
         Ok(loaded)

@@ -55,7 +55,8 @@ pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
     if whole == files.len() {
         return Ok(ExitCode::SUCCESS);
     }
-    Err(failed(format!("{} of {} files are not whole", files.len() - whole, files.len())))
+    let many = |n: usize| show::grouped(n as u64);
+    Err(failed(format!("{} of {} files are not whole", many(files.len() - whole), many(files.len()))))
 }
 
 fn files_of(path: &Path) -> Result<Vec<PathBuf>, StoreError> {
@@ -110,7 +111,7 @@ fn sentence(path: &Path, checked: &Result<Verified, StoreError>) -> String {
     }
     words.extend((v.untraced > 0).then(|| format!("{} switches left out by the kernel", show::grouped(v.untraced))));
     words.extend(without_end(v).map(str::to_owned));
-    words.extend((v.parts > 1).then(|| format!("{} segments joined", v.parts)));
+    words.extend((v.parts > 1).then(|| format!("{} segments joined", show::grouped(v.parts as u64))));
     format!("{shown}: {}", words.join("; "))
 }
 

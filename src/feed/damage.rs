@@ -5,6 +5,7 @@ use crate::perfetto::container::Container;
 use crate::store::frame::ReadAt;
 use crate::store::layout::open_recorded;
 use crate::store::scan;
+use crate::units::show;
 use std::path::{Path, PathBuf};
 
 /// What stands where a packet should, and does not read as one.
@@ -59,14 +60,14 @@ impl Damage {
             let more = match more {
                 0 => String::new(),
                 1 => ", and 1 more place in it".to_string(),
-                n => format!(", and {n} more places in it"),
+                n => format!(", and {} more places in it", show::grouped(*n)),
             };
             let text = format!("{what}{more}");
             path.as_ref().map_or(text.clone(), |path| told(path, &text))
         };
         let mut words: Vec<String> = self.files.iter().map(line).collect();
         if self.others > 0 {
-            words.push(format!("{} places in further files", self.others));
+            words.push(format!("{} places in further files", show::grouped(self.others)));
         }
         words
     }

@@ -18,6 +18,7 @@ use crate::store::footer::BootId;
 use crate::store::index::{FrameKind, frames_in};
 use crate::store::{Store, StoreError};
 use crate::time::ClockMap;
+use crate::units::show;
 
 /// What was named, opened and put in order.
 pub(super) struct Sources {
@@ -165,7 +166,10 @@ impl Sources {
         self.ours.retain(|f| !f.parts.is_empty());
         let left_out = before - self.ours.len();
         if left_out > 0 {
-            self.notes.push(format!("{left_out} files of earlier boots are left out; open them by themselves"));
+            self.notes.push(format!(
+                "{} files of earlier boots are left out; open them by themselves",
+                show::grouped(left_out as u64)
+            ));
         }
     }
 }

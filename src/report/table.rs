@@ -85,7 +85,10 @@ impl Table {
     /// Keeps the first `rows` and says how many there were.
     pub fn cut(&mut self, rows: usize) {
         if self.rows.len() > rows {
-            self.notes.push(format!("{} more rows are left out (--limit)", self.rows.len() - rows));
+            self.notes.push(match self.rows.len() - rows {
+                1 => "1 more row is left out (--limit)".to_owned(),
+                more => format!("{} more rows are left out (--limit)", units::show::grouped(more as u64)),
+            });
             self.rows.truncate(rows);
         }
     }
@@ -270,6 +273,10 @@ mod tests {
     fn what_is_cut_is_said() {
         let mut t = table();
         t.cut(1);
-        assert_eq!((t.rows.len(), t.notes.len()), (1, 1));
+        assert_eq!((t.rows.len(), t.notes[0].as_str()), (1, "1 more row is left out (--limit)"));
+        let mut t = table();
+        t.rows.resize(2718, t.rows[0].clone());
+        t.cut(20);
+        assert_eq!((t.rows.len(), t.notes[0].as_str()), (20, "2,698 more rows are left out (--limit)"));
     }
 }

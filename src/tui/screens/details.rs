@@ -205,7 +205,12 @@ fn draw_chain(state: &State, pen: &mut Pen<'_>, mut y: u16) {
             }
         }
         if let Some((name, ns, count, _)) = on.functions.first() {
-            parts.push(format!("in D in {} {} ({count} times)", state.labels.text(*name), show::span(*ns)));
+            parts.push(format!(
+                "in D in {} {} ({} times)",
+                state.labels.text(*name),
+                show::span(*ns),
+                show::grouped(u64::from(*count))
+            ));
         }
         pen.say(1, y, w.saturating_sub(1), &parts.join(" · "), Tone::Dim);
     }

@@ -264,7 +264,7 @@ fn draw_findings(state: &State, plan: &Plan, pen: &mut Pen<'_>) {
         return;
     };
     let more = data.findings.len().saturating_sub(usize::from(plan.findings));
-    let more = if more > 0 { format!("{more} more") } else { String::new() };
+    let more = if more > 0 { format!("{} more", show::grouped(more as u64)) } else { String::new() };
     pen.rule(plan.findings_y, &[&focus_mark(state, Pane::Findings, "Findings"), &more]);
     if data.findings.is_empty() {
         pen.say(1, plan.findings_y + 1, w, "nothing stands out in this window", Tone::Dim);

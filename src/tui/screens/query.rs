@@ -23,7 +23,11 @@ pub fn draw(state: &State, view: &QueryView, top: usize, pen: &mut Pen<'_>) {
         state.clock_text(view.within.from, Digits::Millis),
         state.clock_text(view.within.to, Digits::Millis),
         show::span_words(view.within.len()),
-        if view.rows.len() == 1 { "1 row".to_owned() } else { format!("{} rows", view.rows.len()) },
+        if view.rows.len() == 1 {
+            "1 row".to_owned()
+        } else {
+            format!("{} rows", show::grouped(view.rows.len() as u64))
+        },
     );
     inner.say(1, 1, w.saturating_sub(1), &text, Tone::Dim);
     let mut x = 1;

@@ -80,7 +80,7 @@ fn draw_rule(data: &StoreView, pen: &mut Pen<'_>) {
     let gaps = match data.gaps {
         0 => "no gaps".to_string(),
         1 => "1 gap".to_string(),
-        n => format!("{n} gaps"),
+        n => format!("{} gaps", show::grouped(n as u64)),
     };
     pen.rule(0, &[&range, &n, &show::bytes(data.bytes), &gaps, &loss]);
 }

@@ -18,12 +18,12 @@ pub fn draw(state: &State, pen: &mut Pen<'_>) {
     let view = &state.snapshots;
     let n = match view.snapshots.len() {
         1 => "1 snapshot".to_string(),
-        n => format!("{n} snapshots"),
+        n => format!("{} snapshots", show::grouped(n as u64)),
     };
     let bytes: u64 = view.snapshots.iter().map(|s| s.bytes).sum();
     let marks = match view.marks.len() {
         1 => "1 mark".to_string(),
-        n => format!("{n} marks"),
+        n => format!("{} marks", show::grouped(n as u64)),
     };
     pen.rule(0, &["Snapshots and marks", &n, &show::bytes(bytes), &marks]);
     if view.snapshots.is_empty() && view.marks.is_empty() {
