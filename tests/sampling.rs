@@ -273,7 +273,7 @@ fn a_store_that_is_closed_to_this_user_is_told_with_who_may_and_the_mend() {
     fs::create_dir_all(closed.join("segments")).unwrap();
     let segment = closed.join("segments/20261130T115500Z-000042.pftrace.zst");
     fs::write(&segment, b"frames").unwrap();
-    fs::set_permissions(&closed, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
     let who = format!(": permission denied: {} is for ", closed.display());
     for path in [&closed, &segment] {
         let path = path.to_str().unwrap();

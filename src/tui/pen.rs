@@ -39,6 +39,14 @@ pub fn cut(text: &str, room: u16) -> String {
     if room > 0 { kept + "…" } else { kept }
 }
 
+/// Columns within which a cut title says nothing.
+const STUMP: u16 = 12;
+
+/// The first of `texts`, longest first, that fits into `room` columns; the last if none does.
+pub fn first_fitting(room: u16, texts: &[String]) -> &str {
+    texts.iter().find(|text| width(text) <= room).or(texts.last()).map_or("", String::as_str)
+}
+
 impl<'a> Pen<'a> {
     /// A pen for `area`, cut to what the buffer has.
     pub fn new(buf: &'a mut Buffer, area: Rect, theme: &'a Theme) -> Pen<'a> {
@@ -175,14 +183,15 @@ impl<'a> Pen<'a> {
         }
     }
 
-    /// A rule with titles in it: `─ Findings ─ more ─────`.
+    /// A rule with titles in it: `─ Findings ─ more ─────`. Of a title behind the first that would be cut to a stump nothing
+    /// is shown.
     pub fn rule(&mut self, y: u16, titles: &[&str]) {
         let rule = self.theme.style(Tone::Rule);
         self.fill(0, y, self.area.width, '─', rule);
         let mut x = 1;
         for (i, title) in titles.iter().enumerate() {
             let room = self.area.width.saturating_sub(x + 2);
-            if room < 3 || title.is_empty() {
+            if room < 3 || title.is_empty() || (i > 0 && room < STUMP && width(title) > room) {
                 continue;
             }
             let tone = if i == 0 { Tone::Title } else { Tone::Dim };

@@ -88,6 +88,22 @@ fn before_any_data_as_drawn() {
 }
 
 #[test]
+fn the_figures_of_a_thread_are_never_cut_within_a_word() {
+    for (w, h) in [(200, 60), (120, 40), (100, 30), (90, 30), (80, 24), (60, 24)] {
+        for theme in ["dark", "mono"] {
+            let shown = text(&demo::drawn(&at("thread", w, h, theme)));
+            let lines: Vec<&str> = shown.lines().collect();
+            let shares = lines.iter().position(|l| l.contains("41.2 %")).unwrap();
+            let (shares, switches) = (lines[shares].trim_end(), lines[shares + 1].trim_end());
+            // Every state with its share, and the longest wait with its unit.
+            assert!(shares.matches(" %").count() >= 5 && shares.ends_with(" %"), "{w}x{h}: {shares}");
+            assert!(switches.contains("p99 4.1 ms, ") && switches.ends_with(" 12 ms"), "{w}x{h}: {switches}");
+        }
+    }
+    insta::assert_snapshot!("thread_100x30_mono", text(&demo::drawn(&at("thread", 100, 30, "mono"))));
+}
+
+#[test]
 fn case_91_every_place_at_every_small_size_and_a_huge_one() {
     for (place, keys) in PLACES {
         for theme in ["dark", "mono"] {

@@ -209,7 +209,7 @@ fn draw_chain(state: &State, pen: &mut Pen<'_>, mut y: u16) {
                 "in D in {} {} ({} times)",
                 state.labels.text(*name),
                 show::span(*ns),
-                show::grouped(u64::from(*count))
+                show::grouped(*count)
             ));
         }
         pen.say(1, y, w.saturating_sub(1), &parts.join(" · "), Tone::Dim);

@@ -2,12 +2,12 @@
 
 use super::columns;
 use crate::sched::event::ThreadNow;
-use crate::sched::summary::{LatencyStats, Share, ThreadDetail, Wait};
+use crate::sched::summary::{Share, ThreadDetail, ThreadRow, Wait};
 use crate::time::Digits;
 use crate::tui::labels::Labels;
-use crate::tui::pen::Pen;
+use crate::tui::pen::{Pen, first_fitting, width};
 use crate::tui::state::{Screen, State};
-use crate::tui::theme::Tone;
+use crate::tui::theme::{Theme, Tone};
 use crate::tui::widgets::states::{self, KINDS, Kind};
 use crate::tui::widgets::{header, histogram, lanes};
 use crate::units::show;
@@ -104,54 +104,74 @@ fn draw_states(state: &State, data: &ThreadDetail, rows: u16, pen: &mut Pen<'_>)
         (1..=rows).for_each(|y| pen.fill(x, y, u16::from(x + 1 < w), '╱', style));
     }
     let y = rows + 1;
-    let mut x = 1;
+    let room = w.saturating_sub(2);
+    let [long, short, close, bare] = SHARES.map(|(words, between)| shares(row, pen.theme, words, between));
+    let shares = [long, short, close].into_iter().find(|pieces| pieces_width(pieces) <= room).unwrap_or(bare);
+    let pieces: Vec<(&str, Tone)> = shares.iter().map(|(text, tone)| (text.as_str(), *tone)).collect();
+    pen.pieces(1, y, room, &pieces);
+    pen.say(1, y + 1, room, first_fitting(room, &switches(row, window.len())), Tone::Text);
+}
+
+/// What states are called and how far apart they stand, in ever less room.
+type Words = fn(Kind) -> &'static str;
+const SHARES: [(Words, &str); 4] = [(Kind::words, "   "), (Kind::short, "   "), (Kind::short, "  "), (|_| "", "  ")];
+
+/// `▇ running 41.2 %   ▒ ready (R) 3.1 %   …`, each state called what `words` says.
+fn shares(row: &ThreadRow, theme: &Theme, words: Words, between: &str) -> Vec<(String, Tone)> {
+    const ALWAYS: [Kind; 4] = [Kind::Running, Kind::Ready, Kind::PushedOff, Kind::Blocked];
+    let mut pieces = Vec::new();
     for kind in KINDS {
         let part = kind.part(&row.times);
-        if part == 0 && !matches!(kind, Kind::Running | Kind::Ready | Kind::PushedOff | Kind::Blocked) {
+        if part == 0 && !ALWAYS.contains(&kind) {
             continue;
         }
         let share = columns::share(row, part);
-        let glyph = kind.glyph(pen.theme);
         let text = share.map_or(show::UNKNOWN.to_string(), |s| format!("{:.1} %", s * 100.0));
-        x += pen.pieces(
-            x,
-            y,
-            w.saturating_sub(x),
-            &[
-                (&glyph.to_string(), kind.tone()),
-                (" ", Tone::Text),
-                (kind.words(), Tone::Dim),
-                (" ", Tone::Text),
-                (&text, Tone::Text),
-                ("   ", Tone::Text),
-            ],
-        );
+        if !pieces.is_empty() {
+            pieces.push((between.to_string(), Tone::Text));
+        }
+        pieces.push((kind.glyph(theme).to_string(), kind.tone()));
+        let word = words(kind);
+        pieces.push((if word.is_empty() { String::new() } else { format!(" {word}") }, Tone::Dim));
+        pieces.push((format!(" {text}"), Tone::Text));
     }
-    let seconds = window.len() as f64 / 1e9;
-    let rate = |n: u64| columns::brief(n as f64 / seconds.max(1e-9));
-    let text = if row.sampled {
-        "switches and waits are not known: the data was sampled".to_string()
-    } else {
-        format!(
-            "{} switches/s: {} of its own accord, {} pushed off · {} migrations · {} waits{}",
-            rate(row.voluntary + row.involuntary),
-            rate(row.voluntary),
-            rate(row.involuntary),
-            show::grouped(row.migrations),
-            show::grouped(row.latency.count),
-            percentiles(&row.latency),
-        )
-    };
-    pen.say(1, y + 1, w.saturating_sub(1), &text, Tone::Text);
+    pieces
 }
 
-/// `, p50 …, p99 …, longest …`; nothing where there was no wait.
-fn percentiles(waits: &LatencyStats) -> String {
-    if waits.count == 0 {
-        return String::new();
+fn pieces_width(pieces: &[(String, Tone)]) -> u16 {
+    pieces.iter().map(|(text, _)| width(text)).sum()
+}
+
+/// How often it left a CPU and how long it waited for one, in ever fewer words: what matters least goes first.
+fn switches(row: &ThreadRow, window_ns: u64) -> Vec<String> {
+    if row.sampled {
+        return ["switches and waits are not known: the data was sampled", "switches, waits: not known"]
+            .map(String::from)
+            .into();
     }
-    let [p50, p99, max] = [waits.p50, waits.p99, waits.max].map(show::span);
-    format!(", p50 {p50}, p99 {p99}, longest {max}")
+    let seconds = window_ns as f64 / 1e9;
+    let rate = |n: u64| columns::brief(n as f64 / seconds.max(1e-9));
+    let (all, own, off) = (rate(row.voluntary + row.involuntary), rate(row.voluntary), rate(row.involuntary));
+    let waits = format!("{} waits", show::grouped(row.latency.count));
+    let migrations = format!("{} migrations", show::grouped(row.migrations));
+    let [p50, p99, max] = [row.latency.p50, row.latency.p99, row.latency.max].map(show::span);
+    let (long, short, shortest) = match row.latency.count {
+        0 => (waits.clone(), waits.clone(), waits),
+        _ => (
+            format!("{waits}, p50 {p50}, p99 {p99}, longest {max}"),
+            format!("{waits}, p99 {p99}, max {max}"),
+            format!("p99 {p99}, max {max}"),
+        ),
+    };
+    vec![
+        format!("{all} switches/s: {own} of its own accord, {off} pushed off · {migrations} · {long}"),
+        format!("{all} switches/s: {own} own, {off} pushed off · {migrations} · {long}"),
+        format!("{all} switches/s: {own} own, {off} pushed off · {long}"),
+        format!("{all} switches/s, {off} pushed off · {short}"),
+        format!("{off} pushed off/s · {short}"),
+        short,
+        shortest,
+    ]
 }
 
 /// Histogram, who ran instead, who woke it, whom it wakes: as many as fit beside one another.
@@ -230,7 +250,11 @@ fn draw_waits(state: &State, data: &ThreadDetail, pen: &mut Pen<'_>) {
         let kind = Kind::of(wait.state);
         let at = state.clock_text(wait.start, Digits::Micros);
         let length = wait.dur.map_or("not over".to_string(), show::span_exact);
-        let cause = cause(wait, &state.labels);
+        let length = format!(" {length:>11} ");
+        let room = w.saturating_sub(1 + width(&at) + width(&length) + 2);
+        // As many of those who ran meanwhile as can be told whole.
+        let told = [(3, Rest::Number), (2, Rest::Number), (1, Rest::Number), (1, Rest::Mark), (0, Rest::Mark)];
+        let causes = told.map(|(told, rest)| cause_with(wait, &state.labels, told, rest));
         let glyph = kind.glyph(pen.theme).to_string();
         pen.pieces(
             1,
@@ -238,10 +262,10 @@ fn draw_waits(state: &State, data: &ThreadDetail, pen: &mut Pen<'_>) {
             w.saturating_sub(1),
             &[
                 (&at, Tone::Dim),
-                (&format!(" {length:>11} "), Tone::Text),
+                (&length, Tone::Text),
                 (&glyph, kind.tone()),
                 (" ", Tone::Text),
-                (&cause, Tone::Text),
+                (first_fitting(room, &causes), Tone::Text),
             ],
         );
         if i == state.thread.row {
@@ -260,6 +284,20 @@ fn draw_waits(state: &State, data: &ThreadDetail, pen: &mut Pen<'_>) {
 
 /// Why a wait was, in words.
 pub fn cause(wait: &Wait, labels: &Labels) -> String {
+    cause_with(wait, labels, 3, Rest::Number)
+}
+
+/// How those who ran meanwhile and are not told are spoken of.
+#[derive(Clone, Copy)]
+enum Rest {
+    /// ` and 2 more`
+    Number,
+    /// `, …`
+    Mark,
+}
+
+/// The same with `told` of those who ran meanwhile.
+fn cause_with(wait: &Wait, labels: &Labels, told: usize, rest: Rest) -> String {
     let mut text = match (wait.state, wait.preemptor) {
         (ThreadNow::Preempted, Some(by)) => format!("pushed off by {}", labels.with_tid(by)),
         (ThreadNow::Preempted, None) => "pushed off".to_string(),
@@ -282,12 +320,16 @@ pub fn cause(wait: &Wait, labels: &Labels) -> String {
     let ran: Vec<String> = wait
         .meanwhile
         .iter()
-        .take(3)
+        .take(told)
         .map(|(utid, ns)| format!("{} {}", labels.thread(*utid), show::span(*ns)))
         .collect();
     if !ran.is_empty() {
-        let more = wait.meanwhile.len().saturating_sub(3);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let more = wait.meanwhile.len().saturating_sub(told);
+        let more = match (more, rest) {
+            (0, _) => String::new(),
+            (more, Rest::Number) => format!(" and {more} more"),
+            (_, Rest::Mark) => ", …".to_string(),
+        };
         text.push_str(&format!("; meanwhile {}{more}", ran.join(", then ")));
     }
     text

@@ -87,6 +87,19 @@ impl Kind {
         }
     }
 
+    /// The same where there is little room, behind its glyph.
+    pub fn short(self) -> &'static str {
+        match self {
+            Kind::Running => "run",
+            Kind::Ready => "ready",
+            Kind::PushedOff => "pushed off",
+            Kind::Blocked => "wait",
+            Kind::Other => "stopped",
+            Kind::Sleeping => "sleep",
+            Kind::Unknown => "not known",
+        }
+    }
+
     /// Its part of some times.
     pub fn part(self, times: &StateTimes) -> u64 {
         match self {
