@@ -65,6 +65,12 @@ pub fn next_cut(now: &ClockSnapshot, length: Duration, least: Duration) -> u64 {
     now.boot.saturating_add(left)
 }
 
+/// Of a sleep of `slept` ns somewhere between `from` and `to`, what lies in it wherever it began; `None` if too short.
+pub fn sleep_within(from: u64, to: u64, slept: u64) -> Option<(u64, u64)> {
+    let awake = to.saturating_sub(from).checked_sub(slept)?;
+    (slept >= 1_000_000_000 && awake < slept).then(|| (from + awake, from + slept))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -98,5 +104,12 @@ mod tests {
         assert!(before <= now.boot && now.boot <= after);
         // It is read between the two readings whose mean the boot clock is, so it may be a little later than that.
         assert!(now.mono <= after, "the boot clock counts suspend on top of the monotonic one");
+    }
+
+    #[test]
+    fn case_59_a_suspend_is_a_gap_and_slewing_is_not() {
+        assert_eq!(sleep_within(100 * S, 700 * S + S / 2, 600 * S), Some((100 * S + S / 2, 700 * S)));
+        assert_eq!(sleep_within(100 * S, 100 * S + S / 2, 3), None);
+        assert_eq!(sleep_within(100 * S, 101 * S, 2 * S), None, "more than the time between: clocks read apart");
     }
 }

@@ -12,7 +12,7 @@ use nix::time::{ClockId, clock_gettime};
 
 use super::clock;
 use super::pipeline::Produce;
-use super::reader::{Batch, Command, CycleEnd, PERIOD, ReaderParts, sleep_within};
+use super::reader::{Batch, Command, CycleEnd, PERIOD, ReaderParts};
 use super::sample_encoder::Look;
 use crate::kernel::cpu_reader;
 use crate::kernel::open_files;
@@ -199,7 +199,7 @@ impl SamplingThread {
     fn gap(&mut self, now: u64) -> Option<(u64, u64)> {
         let asleep = now.saturating_sub(clock::mono_now());
         let before = std::mem::replace(&mut self.slept, asleep);
-        sleep_within(self.last, now, asleep.saturating_sub(before))?;
+        clock::sleep_within(self.last, now, asleep.saturating_sub(before))?;
         match Sampler::new(self.proc.clone(), now) {
             Ok(sampler) => (self.sampler, self.layout) = (sampler, Layout::new()),
             Err(e) => tracing::warn!("{e}"),
