@@ -1,0 +1,320 @@
+//! Right numbers: threads and processes of known behaviour, recorded for real, beside what the kernel counted of them and
+//! what perf saw of them at the same time.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use dashcam::feed;
+use dashcam::sched::fold::Folding;
+
+use crate::bed::{Bed, alone};
+use crate::kernel_says::{Counted, KernelText, Stolen};
+use crate::known::{Children, Life, NeverIdle, cpus, direct_reads, pin, scheduled_as, spin, sum_up};
+use crate::perf::Perf;
+use crate::seen::{Did, Seen};
+
+const CHILDREN: usize = 1000;
+/// What each of them is: the program, and its name.
+const CHILD: &str = "true";
+
+/// For the kernel a run begins and ends where `__schedule` begins; its switch is recorded once the next thread is picked. The
+/// two delays differ by microseconds, in perf's recording as in ours (here schedstat has 0.5 to 12 µs a run more): more than
+/// 1 % of a run that is as short. A thread that does nothing with what it reads runs for as little; so much more is allowed
+/// it, ns a switch.
+const SHORT_RUN: u64 = 20_000;
+/// A process that begins and ends at once runs for a millisecond, and its first run begins the latest.
+const FIRST_RUN: u64 = 100_000;
+
+/// A thread or process of known behaviour, once it has done everything.
+struct Lived {
+    what: &'static str,
+    tid: i32,
+    kernel: Counted,
+    /// Allowed beside 1 %, ns.
+    slack: u64,
+}
+
+/// Those who lived at the same time.
+struct Phase {
+    lived: Vec<Lived>,
+    /// The most that the hypervisor took meanwhile, ns.
+    stolen: u64,
+}
+
+/// What everybody says of one of them.
+#[derive(Debug, Clone, Copy)]
+struct Told {
+    did: Did,
+    kernel: Counted,
+    /// Voluntary and involuntary switches that the kernel traced, as it prints them.
+    traced: (u64, u64),
+    /// Runs and their time with perf, ns.
+    perf: (u64, u64),
+}
+
+/// Numbers of switches are right every time. Times are within 1 % of perf's and of schedstat's, but for what a hypervisor takes,
+/// which schedstat leaves out; and a hypervisor may take a CPU between two readings of the clock that are of the same
+/// switch (seen here: 8 ms that schedstat alone has of a thread of 200 ms, 4 ms that perf alone has). One attempt is spoilt
+/// by that now and then, four in a row are not.
+///
+/// Ten recordings on a virtual machine of two CPUs at a load of 6 to 7, with 6.18: from perf no more than 0.1 % where every
+/// begin was traced, 0.3 % for direct I/O, whose stacks are recorded between the two readings, 0.7 % for the children. From
+/// schedstat -0.1 to +0.4 %, and more only where more than a tick was stolen: of 3 s on two CPUs 10 to 180 ms were, up to
+/// 4 % of one thread and 5 % of the children.
+#[test]
+fn the_numbers_are_those_of_the_kernel() {
+    let _alone = alone();
+    let attempts: Vec<Vec<String>> = (0..4).map(|_| what_is_wrong()).take_while(|wrong| !wrong.is_empty()).collect();
+    assert!(attempts.len() < 4, "{attempts:#?}");
+}
+
+/// Records all of them; what is wrong about times, in words.
+fn what_is_wrong() -> Vec<String> {
+    let bed = Bed::new("numbers");
+    let text = KernelText::start(&[CHILD]);
+    let big = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("direct-io");
+    fs::write(&big, vec![7u8; 8 << 20]).unwrap();
+    fs::File::open(&big).unwrap().sync_all().unwrap();
+    let recorder = bed.start();
+    let busy = NeverIdle::start();
+    until_functions_are_named(&bed, &big);
+    let perf = Perf::start(&["sched", "record"], bed.path());
+    let (starter, computing) = those_who_compute();
+    let [reading, only_reading] = those_who_read(&big);
+    drop(busy);
+    let (perf, traced) = (perf.stop(), text.stop());
+    let pids: BTreeSet<i32> = computing.lived.iter().filter(|l| l.what == CHILD).map(|l| l.tid).collect();
+    until_lives_ended(&bed, &pids);
+    let said = recorder.stop();
+    let seen = bed.load();
+    assert_eq!((seen.losses.len(), seen.gaps, seen.disordered), (0, 0, 0), "{said}");
+    perf.has_as_many_switches_and_wakings(&seen);
+    let ran = perf.ran();
+    let told = |l: &Lived| Told {
+        did: seen.threads.get(&l.tid).copied().unwrap_or_default(),
+        kernel: l.kernel,
+        traced: traced.get(&l.tid).copied().unwrap_or_default(),
+        perf: ran.get(&l.tid).copied().unwrap_or_default(),
+    };
+    let mut wrong = Vec::new();
+    for phase in [computing, reading, only_reading] {
+        wrong.extend(phase.check(&phase.lived.iter().map(told).collect::<Vec<Told>>()));
+        phase.lived.iter().for_each(|lived| behaved(lived, &seen));
+    }
+    lived_once(starter, &pids, &seen);
+    let own = std::process::id() as i32;
+    assert!(seen.processes[&own].starts_with("kernel_record"), "{:?}", seen.processes[&own]);
+    wrong
+}
+
+/// Kernel symbols are read beside the recording; until then stacks have no names.
+fn until_functions_are_named(bed: &Bed, big: &Path) {
+    let end = Instant::now() + Duration::from_secs(120);
+    loop {
+        direct_reads(big, 4096, 1, |_| {});
+        let told = bed.ok(&["report", "blocked", "--json"]);
+        if told.contains("\"function\":\"") || told.contains("\"function\": \"") {
+            return;
+        }
+        assert!(Instant::now() < end, "no blocked function has a name: {told}");
+    }
+}
+
+/// Four threads, and beside them the children of another, whose tid comes with them.
+fn those_who_compute() -> (i32, Phase) {
+    let one = cpus()[0];
+    let duty = || {
+        for _ in 0..30 {
+            spin(Duration::from_millis(30));
+            thread::sleep(Duration::from_millis(20));
+        }
+    };
+    let pinned = move || {
+        pin(one);
+        spin(Duration::from_millis(700));
+    };
+    let fifo = move || {
+        pin(one);
+        scheduled_as(libc::SCHED_FIFO, 10);
+        for _ in 0..50 {
+            spin(Duration::from_millis(4));
+            thread::sleep(Duration::from_millis(5));
+        }
+    };
+    let stolen = Stolen::start();
+    let lives = [
+        ("spin 30 ms, sleep 20 ms", Life::start(duty)),
+        ("pinned to one CPU", Life::start(pinned)),
+        ("pinned to the same CPU", Life::start(pinned)),
+        ("SCHED_FIFO", Life::start(fifo)),
+    ];
+    let children = Children::run(CHILDREN).join().unwrap();
+    let mut lived: Vec<Lived> = lives.into_iter().map(|(what, life)| Lived::new(what, life.lived())).collect();
+    let stolen = stolen.at_most();
+    let starter = children.starter;
+    lived.extend(children.buried().into_iter().map(|child| {
+        let lived = Lived::new(CHILD, child);
+        Lived { slack: FIRST_RUN + SHORT_RUN * lived.kernel.switches(), ..lived }
+    }));
+    (starter, Phase { lived, stolen })
+}
+
+/// Of two threads that read, one computes on it as real ones do. They live after the others, since what reads blocks for a
+/// virtual machine is another thread on its CPUs.
+fn those_who_read(big: &Path) -> [Phase; 2] {
+    let path = big.to_owned();
+    let stolen = Stolen::start();
+    let sum = |block: &[u8]| sum_up(block, Duration::from_millis(4));
+    let reads = Lived::new("direct I/O", Life::start(move || direct_reads(&path, 16 << 10, 100, sum)).lived());
+    let reads = Phase { lived: vec![reads], stolen: stolen.at_most() };
+    let path = big.to_owned();
+    let stolen = Stolen::start();
+    let only = Lived::new("direct I/O only", Life::start(move || direct_reads(&path, 1 << 20, 64, |_| {})).lived());
+    let only = Lived { slack: SHORT_RUN * only.kernel.switches(), ..only };
+    [reads, Phase { lived: vec![only], stolen: stolen.at_most() }]
+}
+
+impl Lived {
+    fn new(what: &'static str, (tid, kernel): (i32, Counted)) -> Lived {
+        Lived { what, tid, kernel, slack: 0 }
+    }
+}
+
+impl Phase {
+    /// Numbers of switches, which are always right; then what is wrong about times, in words.
+    fn check(&self, told: &[Told]) -> Vec<String> {
+        let mut judged: BTreeMap<&str, (u64, Vec<&Told>)> = BTreeMap::new();
+        let (mut wrong, mut over) = (Vec::new(), 0);
+        for (lived, told) in self.lived.iter().zip(told) {
+            if told.check_switches(lived) {
+                let of_kind = judged.entry(lived.what).or_default();
+                (of_kind.0, over) = (of_kind.0 + lived.slack, over + told.beyond_schedstat(lived));
+                of_kind.1.push(told);
+                // Of a thousand that run for a millisecond some are cut short in one of the three readings of the clock.
+                let excused = lived.what == CHILD && !unlike_perf(&[told], lived.slack);
+                wrong.extend(told.unlike_schedstat(lived, self.stolen).filter(|_| !excused));
+            }
+        }
+        let whats: BTreeSet<&str> = self.lived.iter().map(|l| l.what).collect();
+        assert!(judged.len() * 2 >= whats.len(), "of most nothing could be said: {:?}", judged.keys());
+        for (what, (slack, told)) in judged {
+            assert!(what != CHILD || told.len() > CHILDREN / 2, "of most children nothing could be said");
+            eprintln!("{what}: {}, {} ms stolen at most", differences(&told), self.stolen / 1_000_000);
+            wrong.extend(unlike_perf(&told, slack).then(|| format!("{what}: not as with perf")));
+        }
+        // What is stolen is stolen once.
+        wrong.extend((over > self.stolen).then(|| format!("{over} ns more than schedstat, {} stolen", self.stolen)));
+        wrong
+    }
+}
+
+impl Told {
+    /// Everything that is true of its switches, however many the kernel left out of its trace. Returns whether it traced each
+    /// time this one left its CPU.
+    ///
+    /// Some virtual machines' kernels do not trace that some threads leave (see [`NeverIdle`]): who comes in their place
+    /// comes untraced, at an instant that is known only within `unknown_ns`. Were it one of ours whose leaving is not
+    /// traced, then its runs and those of who came next would be one: nothing true can be said of their time.
+    fn check_switches(&self, lived: &Lived) -> bool {
+        let Told { did, kernel, .. } = self;
+        let counts = (did.voluntary, did.involuntary);
+        let told = format!("{} ({}): {self:?}", lived.what, lived.tid);
+        assert_eq!(counts, self.traced, "as the kernel prints it: {told}");
+        assert_eq!(did.voluntary + did.involuntary, self.perf.0, "{told}");
+        assert!(did.voluntary <= kernel.voluntary && did.involuntary <= kernel.involuntary, "{told}");
+        let whole = counts == (kernel.voluntary, kernel.involuntary);
+        if !whole {
+            eprintln!("the kernel left out that it left: {told}");
+        }
+        whole
+    }
+
+    /// What is more than 1 % beyond schedstat, ns.
+    fn beyond_schedstat(&self, lived: &Lived) -> u64 {
+        self.did.run_ns.saturating_sub(self.kernel.run_ns + self.kernel.run_ns / 100 + lived.slack)
+    }
+
+    fn unlike_schedstat(&self, lived: &Lived, stolen: u64) -> Option<String> {
+        let kernel = self.kernel.run_ns;
+        let less = self.did.run_ns + self.did.unknown_ns + kernel / 100 + lived.slack < kernel;
+        let wrong = less || self.beyond_schedstat(lived) > stolen;
+        wrong.then(|| format!("{} ({}): {self:?}, {stolen} ns stolen", lived.what, lived.tid))
+    }
+}
+
+/// The time of those who did the same is more than 1 % from perf's, in which is what was stolen, as in ours; `slack` beside.
+fn unlike_perf(told: &[&Told], slack: u64) -> bool {
+    let sum = |of: fn(&Told) -> u64| told.iter().map(|t| of(t)).sum::<u64>();
+    let (least, unknown, perf) = (sum(|t| t.did.run_ns), sum(|t| t.did.unknown_ns), sum(|t| t.perf.1));
+    let slack = slack + perf / 100;
+    !(least.saturating_sub(slack)..=least + unknown + slack).contains(&perf)
+}
+
+/// How far our time is from schedstat's and from perf's, for those who did the same.
+fn differences(told: &[&Told]) -> String {
+    let sum = |of: fn(&Told) -> u64| told.iter().map(|t| of(t)).sum::<u64>() as f64;
+    let (ours, unknown) = (sum(|t| t.did.run_ns), sum(|t| t.did.unknown_ns));
+    let (kernel, perf, switches) = (sum(|t| t.kernel.run_ns), sum(|t| t.perf.1), sum(|t| t.kernel.switches()));
+    let (from_kernel, from_perf) = (ours - kernel, ours - perf);
+    format!(
+        "{:.1} ms and {:.1} ms of unknown begin, {:+.3} % ({:+.1} µs a switch) from schedstat, {:+.3} % from perf",
+        ours / 1e6,
+        unknown / 1e6,
+        from_kernel / kernel * 100.0,
+        from_kernel / switches / 1e3,
+        from_perf / perf * 100.0
+    )
+}
+
+/// Each did what it is there for.
+fn behaved(lived: &Lived, seen: &Seen) {
+    let did = seen.threads.get(&lived.tid).copied().unwrap_or_default();
+    let Counted { voluntary, involuntary, .. } = lived.kernel;
+    match lived.what {
+        "spin 30 ms, sleep 20 ms" => assert!(voluntary >= 30),
+        "pinned to one CPU" | "pinned to the same CPU" => assert!(involuntary > 0),
+        "SCHED_FIFO" => assert!(voluntary >= 50),
+        CHILD => assert!(did.dead, "its last switch is its end: {did:?}"),
+        _ => {
+            assert!(did.blocked_d > 0);
+            let of_it = seen.functions.iter().filter(|f| f.0 == lived.tid);
+            let functions: Vec<&str> = of_it.map(|f| f.1.as_str()).collect();
+            assert_eq!(functions.len() as u64, did.blocked_d, "one reason for every D");
+            assert!(functions.iter().all(|f| !f.is_empty() && !f.contains("schedule")), "{functions:?}");
+        }
+    }
+}
+
+/// Made by the one thread, each called exec once and exit once.
+fn lived_once(starter: i32, pids: &BTreeSet<i32>, seen: &Seen) {
+    assert_eq!(pids.len(), CHILDREN);
+    let born: Vec<i32> = seen.born.iter().filter(|b| b.by == Some(starter)).map(|b| b.tid).collect();
+    assert_eq!(born.len(), CHILDREN);
+    assert_eq!(&born.into_iter().collect::<BTreeSet<i32>>(), pids);
+    assert_eq!(seen.born.iter().filter(|b| pids.contains(&b.tid)).count(), CHILDREN, "and by nobody else");
+    for pid in pids {
+        assert_eq!((seen.execs.get(pid), seen.exits.get(pid)), (Some(&1), Some(&1)), "{pid}");
+    }
+}
+
+/// Until each of the processes has one life, with its name and its end: the kernel frees them when it comes to it.
+fn until_lives_ended(bed: &Bed, pids: &BTreeSet<i32>) {
+    let end = Instant::now() + Duration::from_secs(120);
+    loop {
+        let mut folding = Folding::new(());
+        let loaded = feed::load(&[bed.path().to_owned()], None, &mut folding, &mut |_| ControlFlow::Continue(()));
+        let names = loaded.unwrap().names;
+        let lives: Vec<_> = folding.folder.threads().iter().map(|l| l.1).filter(|l| pids.contains(&l.tid)).collect();
+        let ended = lives.iter().filter(|l| l.exited && l.end.is_some() && names.text(l.name()) == CHILD).count();
+        if ended == pids.len() {
+            assert_eq!(lives.len(), pids.len(), "one life each");
+            return;
+        }
+        assert!(Instant::now() < end, "{ended} of {} lives ended", lives.len());
+        thread::sleep(Duration::from_millis(200));
+    }
+}
