@@ -276,9 +276,7 @@ fn browse_tells_the_demo_as_it_was_and_in_the_numbers_of_perf() {
     let instance = format!("dashcam-test-{}-demo", std::process::id());
     let store = dir.path().join("store");
     let dashcam = |args: &[&str]| {
-        // Ahead of what else this machine does, as under systemd: what is lost cannot be compared.
-        let mut c = Command::new("nice");
-        c.args(["-n", "-15", env!("CARGO_BIN_EXE_dashcam")]);
+        let mut c = Command::new(env!("CARGO_BIN_EXE_dashcam"));
         c.env_remove("DASHCAM_CONFIG").env("XDG_CONFIG_HOME", "/nonexistent").env("HOME", "/nonexistent");
         c.arg("--dir").arg(&store).args(["--instance", &instance]).args(args);
         c
