@@ -110,6 +110,17 @@ pub struct OccupancyCell {
     pub irq: Option<f32>,
 }
 
+/// What a stretch amounts to, all CPUs and threads together.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct StretchFigures {
+    /// CPU occupancy 0..=1 of what is known.
+    pub busy: Option<f32>,
+    /// Most threads ready at once within a second; `None`: not known, as where the data was sampled.
+    pub ready: Option<u32>,
+    /// Longest wait for a CPU that ended in it, ns, and whose.
+    pub worst: Option<(u64, Utid)>,
+}
+
 /// One CPU of the overview.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CpuRow {

@@ -88,6 +88,11 @@ pub enum Ask {
         /// How rows are put together.
         group: Grouping,
     },
+    /// What a segment that still grows amounts to so far.
+    Growing {
+        /// Its begin, ns on CLOCK_BOOTTIME.
+        from: u64,
+    },
     /// One thread.
     Thread {
         /// Which.
@@ -264,6 +269,8 @@ pub struct QueryView {
 #[allow(missing_docs, reason = "each answers the question of its name")]
 pub enum Reply {
     Overview(Box<Overview>),
+    /// `None`: the model does not reach back to its begin (yet).
+    Growing(u64, Option<GrowingFigures>),
     Thread(Box<ThreadDetail>, Window),
     Cpu(Box<CpuDetail>),
     Timeline(Box<TimelineView>),
@@ -382,6 +389,17 @@ pub struct SegmentRow {
     pub growing: bool,
     /// Label of a snapshot that covers it.
     pub snapshot: Option<Box<str>>,
+}
+
+/// What a growing segment amounts to so far, in a footer's words; its row has none of them.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct GrowingFigures {
+    /// CPU occupancy.
+    pub busy: Option<f32>,
+    /// Most threads ready at once.
+    pub ready: Option<u32>,
+    /// Worst wait and whose.
+    pub worst: Option<(u64, Box<str>)>,
 }
 
 /// The store over hours, from footers alone.

@@ -1,6 +1,8 @@
 //! How each question is answered from a model: which window, which tracks, which words go along.
 
-use super::answers::{Ask, CompareRow, Page, Question, RawEvent, Reply, Slice, TimelineView, Track, Tracks, When};
+use super::answers::{
+    Ask, CompareRow, GrowingFigures, Page, Question, RawEvent, Reply, Slice, TimelineView, Track, Tracks, When,
+};
 use super::history::{History, View, Watch};
 use super::querying;
 use super::screens::columns;
@@ -50,6 +52,11 @@ pub fn reply(
             let shown = table.shown();
             history.table = live.then_some(table);
             Ok(Reply::Overview(Box::new(shown)))
+        }
+        Ask::Growing { from } => {
+            let span = history.extent().to.saturating_sub(*from).max(1);
+            let (window, view) = history.latest(span)?;
+            Ok(Reply::Growing(*from, growing(&view, Window { from: *from, to: window.to })))
         }
         Ask::Thread { utid, when, cells } => {
             let (window, view) = open(history, *when, watch)?;
@@ -121,6 +128,13 @@ pub fn reply(
         Ask::Query { name, within } => Ok(querying::answer(history.paths(), name, *within, watch)),
         Ask::Compare { a, b } => compare(history, *a, *b, watch),
     }
+}
+
+fn growing(view: &View<'_>, window: Window) -> Option<GrowingFigures> {
+    let figures = view.model.stretch(window)?;
+    let name = |utid| printable(view.names.bytes(view.model.threads().shown_name(utid, window.to))).into();
+    let worst = figures.worst.map(|(ns, utid)| (ns, name(utid)));
+    Some(GrowingFigures { busy: figures.busy, ready: figures.ready, worst })
 }
 
 fn open<'h>(history: &'h mut History, when: When, watch: Watch<'_>) -> Result<(Window, View<'h>), FeedError> {

@@ -64,6 +64,10 @@ pub fn reply(ask: &Ask) -> Reply {
             };
             Reply::Chain(chain(), Box::new(on))
         }
+        Ask::Growing { from } => {
+            let worst = Some((21 * MS, "ckpt_writer".into()));
+            Reply::Growing(*from, Some(GrowingFigures { busy: Some(0.624), ready: Some(4), worst }))
+        }
         Ask::Events { .. } => {
             Reply::Events(vec![(CLOSE.from + 7 * MS, 0, "sched_switch 48213 R+ ==> logship [911] prio 120".into())])
         }

@@ -104,6 +104,20 @@ fn the_figures_of_a_thread_are_never_cut_within_a_word() {
 }
 
 #[test]
+fn a_growing_segment_has_the_live_models_figures_and_none_where_nothing_is_live() {
+    let growing = |state: &State| {
+        let shown = text(&demo::drawn(state));
+        let line = shown.lines().find(|l| l.contains("growing")).unwrap().to_string();
+        line.split_whitespace().skip(4).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(growing(&at("segments", 120, 40, "mono")), "– 62.4 4 21 ms ckpt_writer growing");
+    let mut state = full(120, 40, "mono");
+    state.has_live = false;
+    press(&mut state, "f3");
+    assert_eq!(growing(&state), "– – – – growing");
+}
+
+#[test]
 fn case_91_every_place_at_every_small_size_and_a_huge_one() {
     for (place, keys) in PLACES {
         for theme in ["dark", "mono"] {

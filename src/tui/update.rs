@@ -82,8 +82,16 @@ fn wanted(state: &State) -> Option<Ask> {
             tracks: state.timeline.tracks,
             page: page_on_view(state),
         }),
-        Screen::Segments | Screen::Snapshots => None,
+        Screen::Segments => growing_from(state).map(|from| Ask::Growing { from }),
+        Screen::Snapshots => None,
     }
+}
+
+/// Begin of the segment that the recorder writes now, if it is the newest of the list: a live model has its figures.
+fn growing_from(state: &State) -> Option<u64> {
+    let newest = state.segments.data.as_ref()?.segments.last()?;
+    let grows = newest.growing && state.has_live && state.recorder.recording;
+    newest.window.filter(|_| grows).map(|window| window.from)
 }
 
 /// The tracks on view and some more, which scrolling shows next. It moves on in steps of half a page, so that not each line

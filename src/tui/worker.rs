@@ -31,7 +31,7 @@ const PLACES: usize = 6;
 
 fn place(ask: &Ask) -> usize {
     match ask {
-        Ask::Overview { .. } | Ask::Thread { .. } | Ask::Cpu { .. } | Ask::Timeline { .. } => 0,
+        Ask::Overview { .. } | Ask::Growing { .. } | Ask::Thread { .. } | Ask::Cpu { .. } | Ask::Timeline { .. } => 0,
         Ask::Slice { .. } | Ask::WorstWait { .. } | Ask::Search { .. } => 1,
         Ask::Chain { .. } => 2,
         Ask::Compare { .. } => 3,

@@ -15,6 +15,7 @@ mod markers;
 mod overview;
 mod piece;
 mod search;
+mod stretch;
 #[cfg(test)]
 mod tests;
 mod timeline;

@@ -104,7 +104,7 @@ impl Model {
         self.lived_in(window).map(|utid| self.thread_row(utid, window, &edges, None)).collect()
     }
 
-    fn lived_in(&self, window: Window) -> impl Iterator<Item = Utid> + '_ {
+    pub(super) fn lived_in(&self, window: Window) -> impl Iterator<Item = Utid> + '_ {
         let within = self.threads().iter().skip(1).filter(move |(_, life)| {
             life.end.is_none_or(|end| end > window.from) && life.start.is_none_or(|start| start < window.to)
         });

@@ -33,10 +33,11 @@ pub fn store() -> StoreView {
                 length: 60 * S,
                 window: Some(Window { from: EDGE - (40 - i) * 60 * S, to: EDGE - (39 - i) * 60 * S }),
                 bytes: 5_347_737,
-                events: 1_204_000,
-                busy: Some(0.71),
-                ready: Some(3),
-                worst: Some((48 * MS, "pt_loader:0".into())),
+                events: if i == 39 { 0 } else { 1_204_000 },
+                // What grows has no footer that could say.
+                busy: (i != 39).then_some(0.71),
+                ready: (i != 39).then_some(3),
+                worst: (i != 39).then(|| (48 * MS, "pt_loader:0".into())),
                 lost: if i == 38 {
                     Some(Some(1204))
                 } else if i == 37 {

@@ -207,9 +207,15 @@ fn draw_list(state: &State, data: &StoreView, pen: &mut Pen<'_>) {
 fn draw_segment(state: &State, segment: &SegmentRow, pen: &mut Pen<'_>, y: u16) {
     let w = pen.w();
     let unknown = || show::UNKNOWN.to_string();
-    let busy = segment.busy.map_or_else(unknown, |b| format!("{:.1}", b * 100.0));
-    let ready = segment.ready.map_or_else(unknown, |r| r.to_string());
-    let worst = segment.worst.as_ref().map_or_else(unknown, |(ns, _)| show::span(*ns));
+    let so_far = state.segments.growing.as_ref().filter(|(from, _)| segment.window.is_some_and(|w| w.from == *from));
+    let (busy, ready, worst) = match so_far {
+        Some((_, figures)) if segment.growing => (figures.busy, figures.ready, &figures.worst),
+        _ => (segment.busy, segment.ready, &segment.worst),
+    };
+    let longest = worst;
+    let busy = busy.map_or_else(unknown, |b| format!("{:.1}", b * 100.0));
+    let ready = ready.map_or_else(unknown, |r| r.to_string());
+    let worst = worst.as_ref().map_or_else(unknown, |(ns, _)| show::span(*ns));
     let at = time::clock(segment.from_real, &state.zone, Digits::Seconds);
     let text = format!(
         "{at:>10} {:>6} {:>8} {:>9} {busy:>6} {ready:>6} {worst:>7}  ",
@@ -219,7 +225,7 @@ fn draw_segment(state: &State, segment: &SegmentRow, pen: &mut Pen<'_>, y: u16) 
         if segment.growing { unknown() } else { show::count(segment.events) },
     );
     let mut x = pen.say(0, y, w, &text, Tone::Text);
-    if let Some((_, who)) = &segment.worst {
+    if let Some((_, who)) = longest {
         x += pen.say(x, y, w.saturating_sub(x), &format!("{who}  "), Tone::Text);
     }
     if let Some(lost) = segment.lost {

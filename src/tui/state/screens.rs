@@ -3,7 +3,8 @@
 use crate::sched::fold::Utid;
 use crate::sched::summary::{CpuDetail, Link, Overview, ThreadDetail, WaitedOn, Window};
 use crate::tui::answers::{
-    CompareRow, Grouping, MarkRow, QueryView, RawEvent, SearchFor, Slice, SnapshotRow, StoreView, TimelineView, Tracks,
+    CompareRow, Grouping, GrowingFigures, MarkRow, QueryView, RawEvent, SearchFor, Slice, SnapshotRow, StoreView,
+    TimelineView, Tracks,
 };
 use crate::tui::cursor::Cursor;
 use crate::tui::prompt::Prompt;
@@ -116,6 +117,8 @@ pub struct TimelineState {
 pub struct SegmentsState {
     /// The newest answer.
     pub data: Option<Box<StoreView>>,
+    /// Of the growing segment: its begin on the boot clock, and what it amounts to so far.
+    pub growing: Option<(u64, GrowingFigures)>,
     /// Range on view, ns since 1970; `None`: all.
     pub range: Option<(u64, u64)>,
     /// Column under the cursor.

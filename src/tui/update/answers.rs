@@ -100,6 +100,9 @@ fn take_main(state: &mut State, reply: Reply) {
             state.thread.data = Some(data);
             state.thread.window = Some(window);
         }
+        (Screen::Segments, Reply::Growing(from, figures)) => {
+            state.segments.growing = figures.map(|figures| (from, figures));
+        }
         (Screen::Cpu(cpu), Reply::Cpu(data)) if data.row.cpu == cpu => state.cpu.data = Some(data),
         (Screen::Timeline, Reply::Timeline(data)) => {
             let track = state.timeline.data.as_ref().and_then(|d| d.tracks.get(state.timeline.track)).map(|t| t.id);

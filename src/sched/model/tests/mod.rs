@@ -333,6 +333,37 @@ fn search_finds_the_nearest_both_ways() {
 }
 
 #[test]
+fn a_stretch_has_the_figures_that_its_seconds_give_a_footer() {
+    let items = story();
+    let mut folding = Folding::new(Seconds::new());
+    items.iter().for_each(|item| folding.item(item));
+    let model = told(&items);
+    let edge = model.bounds().unwrap().to;
+    let seconds = folding.sink.take_before(edge, &folding.folder);
+    let whole = Window { from: 0, to: edge };
+    let figures = model.stretch(whole).unwrap();
+    let (busy, known) = seconds.iter().fold((0, 0), |sum, s| (sum.0 + s.busy_ns, sum.1 + s.known_ns));
+    assert_eq!(figures.busy, Some((busy as f64 / known as f64) as f32));
+    let first = seconds.iter().filter(|s| s.start == 0).map(|s| s.ready_max).sum::<u32>();
+    assert_eq!((figures.ready, first), (Some(first), 2), "both CPUs in the first second");
+    let worst = seconds.iter().max_by_key(|s| s.worst_wait).unwrap();
+    assert_eq!((worst.worst_wait, worst.worst_tid), (300 * MS, 7));
+    assert_eq!(figures.worst, Some((300 * MS, utid(&model, 7))));
+    // 650 ms of CPU 0 and 50 ms of CPU 1.
+    assert!((figures.busy.unwrap() - 0.35).abs() < 1e-6);
+    // A wait counts where it ends: before 590 ms the longest is the 50 ms of thread 8.
+    assert_eq!(model.stretch(ms(0, 590)).unwrap().worst, Some((50 * MS, utid(&model, 8))));
+    // What the model does not reach back to is not told.
+    let mut later = items;
+    later.pop();
+    later.extend([switch(5_000 * MS, 0, 7, S, 0), Item::CompleteThrough { ts: 6_000 * MS }]);
+    let mut forgetful = told(&later);
+    assert!(forgetful.stretch(ms(0, 6_000)).is_some());
+    forgetful.prune_before(3_000 * MS);
+    assert_eq!(forgetful.stretch(ms(0, 6_000)), None);
+}
+
+#[test]
 fn seconds_for_the_footer() {
     let mut folding = Folding::new(Seconds::new());
     let mut items = story();
