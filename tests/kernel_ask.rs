@@ -4,12 +4,13 @@
 //! `perf sched timehist` and `perf sched latency`. Needs root and perf; fails, not skips, without them.
 #![allow(clippy::unwrap_used)]
 
+mod load_support;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -19,6 +20,7 @@ use dashcam::query::{Builder, Engine, Keep};
 use dashcam::sched::event::{Event, EventKind, Item, Switch};
 use dashcam::sched::fold::{Consumer, Folding};
 use dashcam::sched::state::TaskState;
+use load_support::{NeverIdle, Running, named, pin, spin};
 use rusqlite::types::Value;
 
 /// What perf prints of its data.
@@ -149,18 +151,6 @@ fn runs_and_their_sums_are_those_of_perf_sched_timehist() {
     assert!(compared > 100, "only {compared} runs were traced at both ends");
 }
 
-/// A program that ends with the test.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        if self.0.try_wait().is_ok_and(|s| s.is_none()) {
-            let _ = self.0.kill();
-            let _ = self.0.wait();
-        }
-    }
-}
-
 fn wait_for(what: &str, there: impl Fn() -> bool) {
     let end = Instant::now() + Duration::from_secs(60);
     while !there() {
@@ -169,33 +159,10 @@ fn wait_for(what: &str, there: impl Fn() -> bool) {
     }
 }
 
-fn named(name: &str, body: impl FnOnce() + Send + 'static) -> thread::JoinHandle<()> {
-    thread::Builder::new().name(name.into()).spawn(body).unwrap()
-}
-
-fn pin(cpu: usize) {
-    let mut set = nix::sched::CpuSet::new();
-    set.set(cpu).unwrap();
-    nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &set).unwrap();
-}
-
 /// Threads that wake each other and threads that push each other off, while no CPU is ever idle: some virtual machines'
 /// kernels leave out switches of their idle threads, in every trace.
 fn load() {
-    let done = Arc::new(AtomicBool::new(false));
-    let last: Vec<_> = (0..thread::available_parallelism().unwrap().get())
-        .map(|_| {
-            let done = done.clone();
-            named("ask-last", move || {
-                let param = libc::sched_param { sched_priority: 0 };
-                // SAFETY: a valid policy and parameter for the calling thread.
-                assert_eq!(unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &param) }, 0);
-                while !done.load(Ordering::Relaxed) {
-                    std::hint::spin_loop();
-                }
-            })
-        })
-        .collect();
+    let never_idle = NeverIdle::start("ask-last");
     let ((mut hear, mut say), (mut hear_back, mut say_back)) = (std::io::pipe().unwrap(), std::io::pipe().unwrap());
     let mut byte = [0];
     let pair = [
@@ -215,15 +182,11 @@ fn load() {
     let push = [0, 1].map(|_| {
         named("ask-push", || {
             pin(0);
-            let end = Instant::now() + Duration::from_millis(500);
-            while Instant::now() < end {
-                std::hint::spin_loop();
-            }
+            spin(Duration::from_millis(500));
         })
     });
     pair.into_iter().chain(push).for_each(|t| t.join().unwrap());
-    done.store(true, Ordering::Relaxed);
-    last.into_iter().for_each(|t| t.join().unwrap());
+    drop(never_idle);
 }
 
 /// Records `load` with dashcam into `dir/store` and with perf into `dir/perf.data`; both begin before it and end after it.

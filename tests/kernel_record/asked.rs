@@ -11,14 +11,21 @@ use dashcam::recorder::clock::boot_now;
 
 use crate::bed::{Bed, Killed, alone};
 use crate::kernel_says::KernelText;
-use crate::known::{Life, spin};
-use crate::seen::{Seen, load};
+use crate::known::Life;
+use crate::load_support::spin;
+use crate::seen::{Seen, load, so_far};
 
 #[test]
 fn a_snapshot_under_load_disturbs_nothing() {
     let _alone = alone();
     let bed = Bed::new("snapshot");
     let recorder = bed.start();
+    let end = Instant::now() + Duration::from_secs(60);
+    // Names are read beside the capture path, when there is time.
+    while so_far(&[bed.path().to_owned()]).0.processes.len() <= 5 {
+        assert!(Instant::now() < end, "there are no names");
+        thread::sleep(Duration::from_millis(100));
+    }
     let text = KernelText::start(&[]);
     let life = Life::start(|| {
         for _ in 0..300 {
@@ -45,10 +52,8 @@ fn a_snapshot_under_load_disturbs_nothing() {
     assert_eq!((seen.losses.len(), seen.gaps), (0, 0));
     let did = seen.threads[&tid];
     assert_eq!((did.voluntary, did.involuntary), traced[&tid], "not a switch is missing around it");
-    // See above: some kernels leave switches out of any trace, and their own text is the only judge then.
-    if did.untraced == 0 && traced[&tid] != (kernel.voluntary, kernel.involuntary) {
-        eprintln!("{kernel:?}, traced {:?}", traced[&tid]);
-    }
+    // Some kernels leave switches out of any trace, so that they count more.
+    assert!(did.voluntary <= kernel.voluntary && did.involuntary <= kernel.involuntary, "{did:?} {kernel:?}");
     assert_eq!(path.parent().unwrap(), bed.path().join("snapshots"));
     let kept = load_snapshot(&path, before);
     // The 1,500 ms end when the recorder hears of it, which is later by what starting a process takes here.

@@ -5,7 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::ROOT;
-use crate::known::{cpus, gettid};
+use crate::known::gettid;
+use crate::load_support::cpus;
 
 /// CPU time and context switches of a thread, as the kernel counted them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

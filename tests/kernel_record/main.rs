@@ -5,6 +5,8 @@ mod asked;
 mod bed;
 mod kernel_says;
 mod known;
+#[path = "../load_support/mod.rs"]
+mod load_support;
 mod loss;
 mod numbers;
 mod perf;

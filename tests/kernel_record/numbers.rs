@@ -13,7 +13,8 @@ use dashcam::sched::fold::Folding;
 
 use crate::bed::{Bed, alone};
 use crate::kernel_says::{Counted, KernelText, Stolen};
-use crate::known::{Children, Life, NeverIdle, cpus, direct_reads, pin, scheduled_as, spin, sum_up};
+use crate::known::{Children, Life, sum_up};
+use crate::load_support::{NeverIdle, cpus, direct_reads, pin, scheduled_as, spin};
 use crate::perf::Perf;
 use crate::seen::{Did, Seen};
 
@@ -80,7 +81,8 @@ fn what_is_wrong() -> Vec<String> {
     fs::write(&big, vec![7u8; 8 << 20]).unwrap();
     fs::File::open(&big).unwrap().sync_all().unwrap();
     let recorder = bed.start();
-    let busy = NeverIdle::start();
+    // A name of their own: the kernel's text tells threads by name.
+    let busy = NeverIdle::start("never-idle");
     until_functions_are_named(&bed, &big);
     let perf = Perf::start(&["sched", "record"], bed.path());
     let (starter, computing) = those_who_compute();

@@ -117,9 +117,15 @@ impl Consumer for Seen {
 }
 
 pub fn load(paths: &[PathBuf]) -> Seen {
+    let (seen, damage) = so_far(paths);
+    assert_eq!(damage, [] as [String; 0]);
+    seen
+}
+
+/// What is there already while it is written, and what of it could not be read.
+pub fn so_far(paths: &[PathBuf]) -> (Seen, Vec<String>) {
     let mut seen = Seen::default();
     let loaded = feed::load(paths, None, &mut seen, &mut |_| ControlFlow::Continue(())).unwrap();
-    assert_eq!(loaded.damage, [] as [String; 0]);
     let names = loaded.names;
     for item in std::mem::take(&mut seen.pending) {
         match item {
@@ -132,5 +138,5 @@ pub fn load(paths: &[PathBuf]) -> Seen {
             _ => {}
         }
     }
-    seen
+    (seen, loaded.damage)
 }
