@@ -9,7 +9,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use dashcam::feed;
+use dashcam::names::NameTable;
 use dashcam::sched::fold::Folding;
+use dashcam::sched::threads::ThreadLife;
 
 use crate::bed::{Bed, alone};
 use crate::kernel_says::{Counted, KernelText, Stolen};
@@ -309,9 +311,10 @@ fn until_lives_ended(bed: &Bed, pids: &BTreeSet<i32>) {
     loop {
         let mut folding = Folding::new(());
         let loaded = feed::load(&[bed.path().to_owned()], None, &mut folding, &mut |_| ControlFlow::Continue(()));
-        let names = loaded.unwrap().names;
         let lives: Vec<_> = folding.folder.threads().iter().map(|l| l.1).filter(|l| pids.contains(&l.tid)).collect();
-        let ended = lives.iter().filter(|l| l.exited && l.end.is_some() && names.text(l.name()) == CHILD).count();
+        let over = |l: &&&ThreadLife, names: &NameTable| l.exited && l.end.is_some() && names.text(l.name()) == CHILD;
+        // A segment may end while it is opened; then the next look sees it.
+        let ended = loaded.map_or(0, |loaded| lives.iter().filter(|l| over(l, &loaded.names)).count());
         if ended == pids.len() {
             assert_eq!(lives.len(), pids.len(), "one life each");
             return;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use dashcam::feed;
+use dashcam::feed::{self, FeedError};
 use dashcam::sched::event::{Event, EventKind, Item, Loss, Switch};
 use dashcam::sched::fold::Consumer;
 use dashcam::sched::state::TaskState;
@@ -117,15 +117,16 @@ impl Consumer for Seen {
 }
 
 pub fn load(paths: &[PathBuf]) -> Seen {
-    let (seen, damage) = so_far(paths);
+    let (seen, damage) = so_far(paths).unwrap();
     assert_eq!(damage, [] as [String; 0]);
     seen
 }
 
-/// What is there already while it is written, and what of it could not be read.
-pub fn so_far(paths: &[PathBuf]) -> (Seen, Vec<String>) {
+/// What is there already while it is written, and what of it could not be read. Fails while there is nothing, and when a
+/// segment ends while it is opened.
+pub fn so_far(paths: &[PathBuf]) -> Result<(Seen, Vec<String>), FeedError> {
     let mut seen = Seen::default();
-    let loaded = feed::load(paths, None, &mut seen, &mut |_| ControlFlow::Continue(())).unwrap();
+    let loaded = feed::load(paths, None, &mut seen, &mut |_| ControlFlow::Continue(()))?;
     let names = loaded.names;
     for item in std::mem::take(&mut seen.pending) {
         match item {
@@ -138,5 +139,5 @@ pub fn so_far(paths: &[PathBuf]) -> (Seen, Vec<String>) {
             _ => {}
         }
     }
-    (seen, loaded.damage)
+    Ok((seen, loaded.damage))
 }
