@@ -113,7 +113,7 @@ fn case_65_82_killed_fifty_times_it_loses_at_most_a_second_and_cleans_up() {
     let before = tracefs_now();
     let mut seed = 0x2545_f491_4f6c_dd1du64;
     for round in 0..50 {
-        let mut recorder = bed.start();
+        let mut recorder = bed.start_ahead();
         seed ^= seed << 13;
         seed ^= seed >> 7;
         seed ^= seed << 17;
