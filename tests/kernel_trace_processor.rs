@@ -443,6 +443,12 @@ fn compare_sched(segment: &PathBuf, to: &Path) {
     let (dark, begun) = Darkness::of(&theirs, &own);
     let own_at: BTreeMap<(i64, i64), &Sched> = own.iter().map(|o| ((o.cpu, o.ts), o)).collect();
     for row in theirs.difference(&own) {
+        // Of who is first seen to run when it wakes somebody we do not say the priority; of who is when it leaves, nothing.
+        let found = |d: &Dark| row.ts == d.to && own_at.get(&(row.cpu, row.ts)).is_some_and(|o| o.priority.is_none());
+        let stood_in = dark.0.range(..(row.cpu, row.ts)).next_back().map(|(_, d)| d).filter(|d| d.cpu == row.cpu);
+        if stood_in.is_some_and(|d| found(d) || row.dur == 0 && row.ts == d.to) {
+            continue;
+        }
         // Without its end, which was not traced.
         let stretch = dark.0.get(&(row.cpu, row.ts)).unwrap_or_else(|| panic!("only theirs: {row:?}"));
         let same = own_at.get(&(row.cpu, row.ts)).filter(|o| (o.tid, o.priority) == (row.tid, row.priority));
@@ -451,7 +457,8 @@ fn compare_sched(segment: &PathBuf, to: &Path) {
     }
     for row in own.difference(&theirs) {
         let known_from_the_head = row.ts < begun;
-        let in_the_dark = dark.at(row.cpu, row.ts).is_some_and(|d| row.ts + row.dur <= d.to);
+        let found = |d: &Dark| row.ts == d.to && row.priority.is_none();
+        let in_the_dark = dark.at(row.cpu, row.ts).is_some_and(|d| row.ts + row.dur <= d.to || found(d));
         assert!(known_from_the_head || in_the_dark, "only ours: {row:?}");
     }
 }

@@ -7,6 +7,7 @@ mod trace_processor_support;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use dashcam::perfetto::encode::{BundleBuilder, FullSwitch};
 use serde_json::Value;
 use trace_processor_support::{ask, plain};
 
@@ -100,4 +101,73 @@ fn both_give_the_same_rows() {
         let own = ours(script, &trace);
         assert!(sorted(&own) == sorted(theirs), "{sql}: {} rows here, {} theirs", own.len(), theirs.len());
     }
+}
+
+/// On a CPU whose idle thread's switches are not traced, our files say who ran from when it is first seen: to others as a
+/// switch, so that they know it, too.
+#[test]
+fn what_stands_in_for_a_switch_tells_both_who_runs() {
+    let comm = |text: &str| {
+        let mut out = [0; 16];
+        out[..text.len()].copy_from_slice(text.as_bytes());
+        out
+    };
+    let (mut b, mut packets) = (BundleBuilder::new(), Vec::new());
+    let first = FullSwitch {
+        prev_comm: b"five",
+        prev_pid: 5,
+        prev_prio: 120,
+        prev_state: 1,
+        next_comm: b"swapper/0",
+        next_pid: 0,
+        next_prio: 120,
+    };
+    b.full_switch(1_000, 0, &first);
+    // 7 is first seen when it wakes 8, and leaves; then it is seen when it leaves, and 8 comes.
+    b.stand_in(2_000, 7, 98, &comm("seven"));
+    b.waking(2_000, 8, 0, 120, &comm("eight"), 0);
+    b.switch(3_000, 1, 0, 120, &comm("swapper/0"));
+    b.stand_in(4_000, 7, 98, &comm("seven"));
+    b.switch(4_000, 2, 8, 120, &comm("eight"));
+    b.switch(5_000, 1, 0, 120, &comm("swapper/0"));
+    b.finish(0, None, &mut packets);
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("stands-in.pftrace");
+    std::fs::write(&file, packets).unwrap();
+    let complaints = "SELECT name FROM stats WHERE severity IN ('error', 'data_loss') AND value > 0";
+    let sched = "SELECT ts, dur, tid, end_state, priority FROM sched JOIN thread USING (utid) ORDER BY ts, dur";
+    let seven = "SELECT ts, dur, state, w.tid, t.name FROM thread_state s JOIN thread t USING (utid) \
+                 LEFT JOIN thread w ON w.utid = s.waker_utid WHERE t.tid IN (7, 8) ORDER BY t.tid, ts, dur";
+    let theirs = ask(&file, &[complaints, sched, seven]);
+    assert_eq!(theirs[0], [] as [[Value; 1]; 0]);
+    let row = |text: &str| -> Vec<Value> { serde_json::from_str(text).unwrap() };
+    let rows = |texts: &[&str]| -> Vec<Vec<Value>> { texts.iter().map(|text| row(text)).collect() };
+    let told = [
+        r#"[1000, 1000, 0, "R", 120]"#,
+        r#"[2000, 1000, 7, "S", 98]"#,
+        r#"[3000, 1000, 0, "R", 120]"#,
+        r#"[4000, 0, 7, "D", 98]"#,
+        r#"[4000, 1000, 8, "S", 120]"#,
+        r#"[5000, -1, 0, null, 120]"#,
+    ];
+    assert_eq!(theirs[1], rows(&told));
+    let states = [
+        r#"[2000, 1000, "Running", null, "seven"]"#,
+        r#"[3000, 1000, "S", null, "seven"]"#,
+        r#"[4000, -1, "D", null, "seven"]"#,
+        r#"[4000, 0, "Running", null, "seven"]"#,
+        r#"[2000, 2000, "R", 7, "eight"]"#,
+        r#"[4000, 1000, "Running", null, "eight"]"#,
+        r#"[5000, -1, "S", null, "eight"]"#,
+    ];
+    assert_eq!(theirs[2], rows(&states));
+    // For us idle ended nobody knows when, after the last event that shows it; and 7 ran for a time that nobody knows.
+    let own = ours(sched, &file);
+    let told = [
+        r#"[1000, 0, 0, null, 120]"#,
+        r#"[2000, 1000, 7, "S", null]"#,
+        r#"[3000, 0, 0, null, 120]"#,
+        r#"[4000, 1000, 8, "S", 120]"#,
+        r#"[5000, -1, 0, null, 120]"#,
+    ];
+    assert_eq!(own, rows(&told));
 }

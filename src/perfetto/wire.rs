@@ -38,14 +38,20 @@ pub(super) fn put_varied_varint(out: &mut Vec<u8>, value: u64) {
     if value >= 1 << 28 {
         return put_long_varint(out, value);
     }
-    let v = value as u32;
+    let (bytes, len) = short_varint(value as u32);
+    let end = out.len() + len;
+    out.extend_from_slice(&bytes);
+    out.truncate(end);
+}
+
+/// The varint of a value below 2^28, and how many of the bytes are it; found without a branch.
+#[inline(always)]
+pub(super) fn short_varint(v: u32) -> ([u8; 4], usize) {
     let len = 1 + usize::from(v >= 1 << 7) + usize::from(v >= 1 << 14) + usize::from(v >= 1 << 21);
     let groups = v & 0x7f | (v & 0x3f80) << 1 | (v & 0x1f_c000) << 2 | (v & 0xfe0_0000) << 3;
     // The top bit of every byte but the last says that another follows.
     let more = 0x0080_8080 & ((1 << (8 * (len - 1))) - 1);
-    let end = out.len() + len;
-    out.extend_from_slice(&(groups | more).to_le_bytes());
-    out.truncate(end);
+    ((groups | more).to_le_bytes(), len)
 }
 
 #[cold]

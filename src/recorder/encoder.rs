@@ -6,10 +6,11 @@
 
 mod lives;
 mod parts;
+mod unseen;
 
 use std::collections::VecDeque;
 
-use super::plan::Kind;
+use super::plan::{Kind, SwitchRecord, WakeRecord};
 pub use lives::Lives;
 use parts::full;
 pub(super) use parts::name;
@@ -24,9 +25,12 @@ use crate::perfetto::encode::{BundleBuilder, FullWaking, packets};
 use crate::sched::event::{Loss, Tid};
 use crate::store::footer::{MAX_MARKS, Mark};
 use crate::store::index::{FrameFacts, FrameKind, LossCount};
+use unseen::Unseen;
 
 /// Each CPU is encoded this far, ns of recorded time, before the next has its turn and the frame's size is looked at.
 const STEP: u64 = 2_000_000;
+/// The thread that runs where no other does.
+const IDLE: Tid = 0;
 /// A frame of packets is closed at this size.
 const FRAME_BYTES: usize = 256 << 10;
 /// One sub-buffer as read from the kernel.
@@ -62,8 +66,9 @@ struct Cpu {
     /// The next switch is written in full: nobody can know who left.
     full: bool,
     /// Who runs, if known. The next switch or wake-up is nearly always by this thread; now and then the kernel traces no
-    /// switch (seen on 6.18, with perf as well), and compact events would then blame the wrong thread.
+    /// switch, and compact events would then blame the wrong thread.
     running: Option<Tid>,
+    unseen: Unseen,
     events: u64,
     frame_loss: LossCount,
     span: Option<(u64, u64)>,
@@ -130,6 +135,7 @@ impl Encoder {
             lost: None,
             full: true,
             running: None,
+            unseen: Unseen::default(),
             events: 0,
             frame_loss: LossCount::default(),
             span: None,
@@ -345,6 +351,7 @@ impl Encoder {
         cpu.lost = Some(loss);
         cpu.full = true;
         cpu.running = None;
+        cpu.unseen.lost();
         cpu.frame_loss.add(loss.count);
         self.moves.add(at, loss.from, Move::Loss { to: loss.to, count: loss.count });
         self.losses.push(loss);
@@ -367,34 +374,16 @@ impl Encoder {
         match kind {
             Kind::Switch => {
                 let Some(s) = plan.switch(data) else { return self.short(at) };
-                let ran = cpu.running.replace(s.next_pid);
-                // After a loss nobody can know; otherwise the kernel traced no switch where there was one.
-                let untraced = ran.is_some_and(|ran| ran != s.prev_pid);
-                self.counts.untraced += u64::from(untraced);
-                if std::mem::take(&mut cpu.full) || untraced {
-                    cpu.bundle.full_switch(ts, plan.flags(data), &full(&s));
-                } else {
-                    cpu.bundle.switch(ts, s.prev_state, s.next_pid, s.next_prio, s.next_comm);
-                }
+                self.counts.untraced += u64::from(cpu.switch(ts, &s, plan.flags(data)));
                 let (prev, next, prio) = (s.prev_pid, s.next_pid, s.next_prio);
                 let state = self.parts.states.decode(s.prev_state);
                 self.moves.add(at, ts, Move::Switch(Switch { prev, state, next, prio, comm: *s.next_comm }));
             }
             Kind::Waking => {
                 let Some(w) = plan.waking(data) else { return self.short(at) };
-                let by = plan.pid(data);
-                let flags = plan.flags(data);
-                // Until the next switch, tools that take the last one's word for who runs must be told in each wake-up.
-                if cpu.running == Some(by) && !cpu.full {
-                    cpu.bundle.waking(ts, w.pid, w.target_cpu, w.prio, w.comm, flags);
-                } else {
-                    let full = FullWaking { comm: w.comm, pid: w.pid, prio: w.prio, target_cpu: w.target_cpu };
-                    cpu.bundle.full_waking(ts, by, flags, &full);
-                    if cpu.running.replace(by).is_some_and(|ran| ran != by) {
-                        cpu.full = true;
-                        self.counts.untraced += 1;
-                        self.moves.add(at, ts, Move::Untraced);
-                    }
+                if cpu.waking(ts, &w, plan.pid(data), plan.flags(data)) {
+                    self.counts.untraced += 1;
+                    self.moves.add(at, ts, Move::Untraced);
                 }
                 self.moves.add(at, ts, Move::Waking { tid: w.pid, target: w.target_cpu as u32 });
             }
@@ -473,6 +462,50 @@ impl Encoder {
 }
 
 impl Cpu {
+    /// Writes a switch at `ts`. True if it tells of another one before it that was not traced.
+    #[inline]
+    fn switch(&mut self, ts: u64, s: &SwitchRecord<'_>, flags: u8) -> bool {
+        let ran = self.running.replace(s.next_pid);
+        let first = std::mem::take(&mut self.full);
+        // After a loss nobody can know; otherwise the kernel traced no switch where there was one.
+        let untraced = ran.is_some_and(|ran| ran != s.prev_pid);
+        let known = match (first, untraced, ran) {
+            (false, false, _) => self.unseen.as_told(s),
+            (false, true, Some(IDLE)) => {
+                self.unseen.left(s, ts, &mut self.bundle);
+                true
+            }
+            // In which state the thread left that was believed to run nobody can say.
+            _ => {
+                self.unseen.learn(s);
+                false
+            }
+        };
+        if known {
+            self.bundle.switch(ts, s.prev_state, s.next_pid, s.next_prio, s.next_comm);
+        } else {
+            self.bundle.full_switch(ts, flags, &full(s));
+        }
+        untraced
+    }
+
+    /// Writes a wake-up by thread `by`. True if it tells of a switch before it that was not traced.
+    #[inline]
+    fn waking(&mut self, ts: u64, w: &WakeRecord<'_>, by: Tid, flags: u8) -> bool {
+        let ran = self.running.replace(by);
+        let untraced = ran.is_some_and(|ran| ran != by);
+        // Until the next switch, tools that take the last one's word for who runs must be told in each wake-up; unless a
+        // stand-in can tell them for good.
+        if !self.full && (ran == Some(by) || ran == Some(IDLE) && self.unseen.woke(by, ts, &mut self.bundle)) {
+            self.bundle.waking(ts, w.pid, w.target_cpu, w.prio, w.comm, flags);
+        } else {
+            self.full |= untraced;
+            let full = FullWaking { comm: w.comm, pid: w.pid, prio: w.prio, target_cpu: w.target_cpu };
+            self.bundle.full_waking(ts, by, flags, &full);
+        }
+        untraced
+    }
+
     /// Events of one CPU come in time order: the first is the earliest.
     #[inline]
     fn seen(&mut self, ts: u64) {

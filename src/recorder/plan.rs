@@ -73,6 +73,39 @@ pub struct WakeAt {
     len: usize,
 }
 
+impl SwitchAt {
+    /// On 64-bit kernels (4.4 to 6.18 in tests/fixtures/kernels) but those of PREEMPT_RT, which have one more common field.
+    const USUAL: SwitchAt = SwitchAt {
+        prev_comm: 8,
+        prev_pid: 24,
+        prev_prio: 28,
+        prev_state: 32,
+        long: true,
+        next_comm: 40,
+        next_pid: 56,
+        next_prio: 60,
+        len: 64,
+    };
+
+    // Always: a copy of it for the usual places has them as constants.
+    #[inline(always)]
+    fn read<'r>(&self, data: &'r [u8]) -> Option<SwitchRecord<'r>> {
+        let data = data.get(..self.len)?;
+        Some(SwitchRecord {
+            prev_comm: data[self.prev_comm..].first_chunk()?,
+            prev_pid: word(data, self.prev_pid)?,
+            prev_prio: word(data, self.prev_prio)?,
+            prev_state: match self.long {
+                true => i64::from_ne_bytes(*data[self.prev_state..].first_chunk()?),
+                false => i64::from(word(data, self.prev_state)?),
+            },
+            next_comm: data[self.next_comm..].first_chunk()?,
+            next_pid: word(data, self.next_pid)?,
+            next_prio: word(data, self.next_prio)?,
+        })
+    }
+}
+
 /// Where `pid`, `comm` and what else an event about one thread has are.
 #[derive(Debug, Clone, Default)]
 pub struct TaskAt {
@@ -88,6 +121,9 @@ pub struct Plan {
     encoders: Vec<EventEncoder>,
     switch: SwitchAt,
     waking: WakeAt,
+    /// Their fields are where nearly every kernel has them: reading at places known to the compiler costs half.
+    usual_switch: bool,
+    usual_waking: bool,
     wakeup_new: WakeAt,
     newtask: TaskAt,
     rename: TaskAt,
@@ -154,8 +190,10 @@ impl Plan {
         let path = event.path();
         let mut kind = kind_of(&path);
         let understood = match kind {
-            Kind::Switch => switch_at(f).map(|at| self.switch = at).is_some(),
-            Kind::Waking => wake_at(f).map(|at| self.waking = at).is_some(),
+            Kind::Switch => {
+                switch_at(f).map(|at| (self.switch, self.usual_switch) = (at, at == SwitchAt::USUAL)).is_some()
+            }
+            Kind::Waking => wake_at(f).map(|at| (self.waking, self.usual_waking) = (at, at == WakeAt::USUAL)).is_some(),
             Kind::WakeupNew => wake_at(f).map(|at| self.wakeup_new = at).is_some(),
             Kind::NewTask => self.newtask.fill(f, "comm", "clone_flags"),
             Kind::Rename => self.rename.fill(f, "newcomm", ""),
@@ -214,26 +252,13 @@ impl Plan {
     /// Reads a sched_switch; `None` if the record is too short.
     #[inline]
     pub fn switch<'r>(&self, data: &'r [u8]) -> Option<SwitchRecord<'r>> {
-        let at = &self.switch;
-        let data = data.get(..at.len)?;
-        Some(SwitchRecord {
-            prev_comm: data[at.prev_comm..].first_chunk()?,
-            prev_pid: word(data, at.prev_pid)?,
-            prev_prio: word(data, at.prev_prio)?,
-            prev_state: match at.long {
-                true => i64::from_ne_bytes(*data[at.prev_state..].first_chunk()?),
-                false => i64::from(word(data, at.prev_state)?),
-            },
-            next_comm: data[at.next_comm..].first_chunk()?,
-            next_pid: word(data, at.next_pid)?,
-            next_prio: word(data, at.next_prio)?,
-        })
+        if self.usual_switch { SwitchAt::USUAL.read(data) } else { self.switch.read(data) }
     }
 
     /// Reads a sched_waking; `None` if the record is too short.
     #[inline]
     pub fn waking<'r>(&self, data: &'r [u8]) -> Option<WakeRecord<'r>> {
-        self.waking.read(data)
+        if self.usual_waking { WakeAt::USUAL.read(data) } else { self.waking.read(data) }
     }
 
     /// Reads a sched_wakeup_new; `None` if the record is too short.
@@ -316,7 +341,10 @@ fn wake_at(f: &EventFormat) -> Option<WakeAt> {
 }
 
 impl WakeAt {
-    #[inline]
+    /// As above, since the field `success` went that stood in front of `target_cpu` (4.9 has it).
+    const USUAL: WakeAt = WakeAt { comm: 8, pid: 24, prio: 28, target: 32, len: 36 };
+
+    #[inline(always)]
     fn read<'r>(&self, data: &'r [u8]) -> Option<WakeRecord<'r>> {
         let data = data.get(..self.len)?;
         Some(WakeRecord {

@@ -13,8 +13,9 @@ pub struct Sched {
     pub priority: Option<i64>,
 }
 
-/// A stretch on a CPU of which the kernel left out a switch: the trace processor lets the row of the thread that came
-/// before it stand without end; we end it where the next event tells of another thread.
+/// A stretch on a CPU of which the kernel left out a switch. The trace processor lets the row of the thread that came
+/// before it stand without end; or to the event that tells of another thread, where our files have a switch that stands in
+/// for the one left out. For us its row ends with the last event that shows it to run.
 #[derive(Debug)]
 pub struct Dark {
     pub cpu: i64,
@@ -37,7 +38,14 @@ impl Darkness {
         let ended: BTreeSet<(i64, i64)> = own.iter().filter(|o| o.dur >= 0).map(|o| (o.cpu, o.ts)).collect();
         let at_the_end = lasts.filter(|(_, r)| r.dur < 0 && ended.contains(&(r.cpu, r.ts)));
         let at_the_end = at_the_end.map(|(_, r)| Dark { cpu: r.cpu, from: r.ts, to: i64::MAX, tid: r.tid });
-        let dark = between.chain(at_the_end);
+        let ended_unseen = own.iter().filter(|o| o.dur >= 0 && o.end_state.is_none());
+        let stood_in = ended_unseen.filter_map(|o| {
+            let same =
+                theirs.range(Sched { dur: i64::MIN, tid: i64::MIN, end_state: None, priority: None, ..o.clone() }..);
+            let same = same.take_while(|t| (t.cpu, t.ts) == (o.cpu, o.ts)).find(|t| t.tid == o.tid && t.dur >= 0)?;
+            Some(Dark { cpu: o.cpu, from: o.ts, to: same.ts + same.dur, tid: o.tid })
+        });
+        let dark = between.chain(at_the_end).chain(stood_in);
         let mut firsts: BTreeMap<i64, i64> = BTreeMap::new();
         for row in &rows {
             firsts.entry(row.cpu).or_insert(row.ts);

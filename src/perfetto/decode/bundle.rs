@@ -82,6 +82,7 @@ impl Decoder {
             self.damage(context.offset, Some(parts.cpu), &what, names, sink);
         }
         let told_loss = extension.is_some_and(|x| x.losses.iter().any(|l| l.cpu == parts.cpu));
+        let stand_ins = extension.map_or(&[][..], |x| &x.stand_ins);
         if scratch.full.windows(2).any(|w| w[0].ts > w[1].ts) {
             scratch.full.sort_by_key(|e| e.ts);
         }
@@ -96,7 +97,7 @@ impl Decoder {
             full: &scratch.full,
             lost: (parts.lost && !told_loss) || packets_lost,
         };
-        let merged = merge.run(&parts.compact, memory, sink);
+        let merged = merge.run(&parts.compact, stand_ins, memory, sink);
         parsed.and(merged)
     }
 
@@ -158,6 +159,18 @@ impl Decoder {
     }
 }
 
+impl CpuMemory {
+    /// A thread is seen to run whose coming was not traced.
+    fn seen(&mut self, row: SwitchRow) {
+        (self.running, self.seen_prio) = (Some(row.next_pid), Some(row.next_prio));
+    }
+
+    /// Who runs is not known any more.
+    pub(super) fn forget(&mut self) {
+        (self.running, self.seen_prio) = (None, None);
+    }
+}
+
 /// Merges the three streams of a bundle by time.
 struct Merge<'a> {
     cpu: u32,
@@ -172,10 +185,11 @@ impl Merge<'_> {
     fn run(
         mut self,
         compact: &Compact<'_>,
+        stand_ins: &[u32],
         memory: &mut CpuMemory,
         sink: &mut impl FnMut(Item),
     ) -> Result<(), Malformed> {
-        let mut switches: Switches<'_> = compact.switches();
+        let mut switches: Switches<'_> = compact.switches(stand_ins);
         let mut wakings: Wakings<'_> = compact.wakings();
         let mut full = self.full.iter();
         let mut result = Ok(());
@@ -190,12 +204,19 @@ impl Merge<'_> {
             let switch_ts = next_switch.map_or(u64::MAX, |r| r.ts);
             let waking_ts = next_waking.map_or(u64::MAX, |r| r.ts);
             let full_ts = next_full.map_or(u64::MAX, |e| e.ts);
-            // At one instant: wake-ups, then the switch they may cause, then what speaks of it.
-            if let Some(row) = next_waking
+            // At one instant: who is seen to run, wake-ups, then the switch they may cause, then what speaks of it.
+            if let Some(row) = next_switch
+                && row.stands_in
+                && switch_ts <= waking_ts
+                && switch_ts <= full_ts
+            {
+                memory.seen(row);
+                next_switch = keep(switches.next());
+            } else if let Some(row) = next_waking
                 && waking_ts <= switch_ts
                 && waking_ts <= full_ts
             {
-                self.emit(self.waking(row), memory, sink);
+                self.emit(self.waking(row, memory), memory, sink);
                 next_waking = keep_waking(wakings.next());
             } else if let Some(row) = next_switch
                 && switch_ts <= full_ts
@@ -229,7 +250,7 @@ impl Merge<'_> {
             flags: 0,
             kind: EventKind::Switch(Switch {
                 prev_tid: running,
-                prev_prio: None,
+                prev_prio: memory.seen_prio.filter(|_| !self.lost),
                 prev_state: self.layout.decode(row.prev_state),
                 prev_state_raw: row.prev_state,
                 next_tid: row.next_pid,
@@ -239,14 +260,16 @@ impl Merge<'_> {
         }
     }
 
-    fn waking(&self, row: WakingRow) -> Event {
+    fn waking(&self, row: WakingRow, memory: &CpuMemory) -> Event {
         let kind = EventKind::Waking(Wake {
             tid: row.pid,
             prio: row.prio,
             comm: self.name(row.comm),
             target_cpu: row.target_cpu as u32,
         });
-        Event { ts: row.ts, cpu: self.cpu, emitter: None, flags: row.flags, kind }
+        // Nobody else says that the thread runs which was seen to.
+        let emitter = memory.running.filter(|_| memory.seen_prio.is_some() && !self.lost);
+        Event { ts: row.ts, cpu: self.cpu, emitter, flags: row.flags, kind }
     }
 
     #[inline]
@@ -257,6 +280,7 @@ impl Merge<'_> {
         }
         if let EventKind::Switch(switch) = event.kind {
             memory.running = Some(switch.next_tid);
+            memory.seen_prio = None;
         }
         memory.last_ts = event.ts;
         sink(Item::Event(event));
@@ -265,7 +289,7 @@ impl Merge<'_> {
     #[cold]
     fn tell_loss(&mut self, to: u64, memory: &mut CpuMemory, sink: &mut impl FnMut(Item)) {
         self.lost = false;
-        memory.running = None;
+        memory.forget();
         sink(Item::Loss(Loss { cpu: self.cpu, from: memory.last_ts.min(to), to, count: None }));
     }
 }

@@ -46,10 +46,12 @@ impl<'a> Compact<'a> {
         Column { bytes: &self.columns[field], at: 0 }
     }
 
-    /// The switches, oldest first.
-    pub(super) fn switches(&self) -> Switches<'_> {
+    /// The switches, oldest first; `stand_ins`: which of them are none, as the packet's extension says.
+    pub(super) fn switches<'s>(&'s self, stand_ins: &'s [u32]) -> Switches<'s> {
         Switches {
             ts: 0,
+            until_stand_in: stand_ins.first().copied(),
+            stand_ins: stand_ins.get(1..).unwrap_or_default().iter(),
             ts_column: self.column(1),
             state: self.column(2),
             pid: self.column(3),
@@ -98,11 +100,16 @@ pub(super) struct SwitchRow {
     pub next_pid: i32,
     pub next_prio: i32,
     pub comm: u32,
+    /// It was not traced; the thread is seen to run from now on.
+    pub stands_in: bool,
 }
 
 /// Walks the switch columns in step.
 pub(super) struct Switches<'a> {
     ts: u64,
+    stand_ins: std::slice::Iter<'a, u32>,
+    /// Rows before the next one that stands in.
+    until_stand_in: Option<u32>,
     ts_column: Column<'a>,
     state: Column<'a>,
     pid: Column<'a>,
@@ -118,13 +125,32 @@ impl Switches<'_> {
             return ended([&self.state, &self.pid, &self.prio, &self.comm].into_iter().all(Column::is_done));
         }
         self.ts = self.ts.wrapping_add(self.ts_column.next()?);
+        let stands_in = self.stands_in();
         Ok(Some(SwitchRow {
             ts: self.ts,
+            stands_in,
             prev_state: self.state.next()? as i64,
             next_pid: self.pid.next()? as i32,
             next_prio: self.prio.next()? as i32,
             comm: self.comm.next()? as u32,
         }))
+    }
+
+    /// Whether the row at hand stands in for a switch.
+    #[inline]
+    fn stands_in(&mut self) -> bool {
+        match &mut self.until_stand_in {
+            None => false,
+            Some(0) => {
+                // Of the difference to the next one, this row is the first.
+                self.until_stand_in = self.stand_ins.next().and_then(|by| by.checked_sub(1));
+                true
+            }
+            Some(rows) => {
+                *rows -= 1;
+                false
+            }
+        }
     }
 }
 

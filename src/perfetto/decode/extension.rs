@@ -11,7 +11,7 @@ impl Decoder {
     pub(super) fn losses(&mut self, extension: &DashcamPacket, sink: &mut impl FnMut(Item)) {
         for loss in &extension.losses {
             if let Some(memory) = self.cpus.get_mut(&loss.cpu) {
-                memory.running = None;
+                memory.forget();
             }
             sink(Item::Loss(Loss { cpu: loss.cpu, from: loss.from, to: loss.to, count: loss.count }));
         }

@@ -62,6 +62,8 @@ pub struct Decoder {
 #[derive(Debug, Clone, Copy, Default)]
 struct CpuMemory {
     running: Option<Tid>,
+    /// Its priority, where it came untraced and was seen to run since (`stand_ins` of the extension).
+    seen_prio: Option<i32>,
     last_ts: u64,
     /// The packet sequence its bundles come on, and whether that lost packets since the last of them.
     sequence: u32,

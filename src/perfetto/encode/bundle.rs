@@ -1,25 +1,16 @@
 //! One CPU's events as one `FtraceEventBundle`: scheduling events in Perfetto's compact columns, the rest in full.
 
+use super::columns::Columns;
 use super::event::EventEncoder;
-use crate::perfetto::wire::{self, put_bytes, put_key, put_uint, put_varied_varint, put_varint};
+use crate::perfetto::wire::{self, put_bytes, put_key, put_uint, put_varint};
 use crate::perfetto::{SEQUENCE_ID, escape};
 use crate::sched::event::Loss;
 use std::hash::Hasher;
 
-/// Field numbers of `FtraceEventBundle.CompactSched` by column of [`BundleBuilder`].
-const COLUMN_FIELDS: [u32; COLUMNS] = [1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 12];
-const COLUMNS: usize = 11;
-const SWITCH_TS: usize = 0;
-const SWITCH_STATE: usize = 1;
-const SWITCH_PID: usize = 2;
-const SWITCH_PRIO: usize = 3;
-const SWITCH_COMM: usize = 4;
-const WAKING_TS: usize = 5;
-const WAKING_PID: usize = 6;
-const WAKING_CPU: usize = 7;
-const WAKING_PRIO: usize = 8;
-const WAKING_COMM: usize = 9;
-const WAKING_FLAGS: usize = 10;
+/// Field numbers of `FtraceEventBundle.CompactSched`: the columns of [`BundleBuilder::switch`] and
+/// [`BundleBuilder::waking`], in the order of their rows.
+const SWITCH_FIELDS: [u32; 5] = [1, 2, 3, 4, 6];
+const WAKING_FIELDS: [u32; 6] = [7, 8, 9, 10, 11, 12];
 
 /// `TracePacket.SequenceFlags.SEQ_INCREMENTAL_STATE_CLEARED`: this packet's interned data does not build on earlier ones.
 const SEQ_INCREMENTAL_STATE_CLEARED: u64 = 1;
@@ -32,7 +23,12 @@ const SEQ_INCREMENTAL_STATE_CLEARED: u64 = 1;
 /// Names are the kernel's 16 bytes; what follows the first NUL is not part of them.
 #[derive(Debug, Default)]
 pub struct BundleBuilder {
-    columns: [Vec<u8>; COLUMNS],
+    switches: Columns<5>,
+    wakings: Columns<6>,
+    /// Rows of `switches` that the kernel did not trace, each as varint: how many rows behind the last one (the first: of
+    /// all) it is; with it, the row behind the last one.
+    stand_ins: Vec<u8>,
+    since_stand_in: u32,
     /// Timestamps in a column are differences to the one before, the first to 0.
     last_switch: u64,
     last_waking: u64,
@@ -91,7 +87,7 @@ impl BundleBuilder {
 
     /// About how many bytes [`BundleBuilder::finish`] would write.
     pub fn encoded_len(&self) -> usize {
-        let columns: usize = self.columns.iter().map(|c| c.len() + 4).sum();
+        let columns = self.switches.about() + self.wakings.about() + self.stand_ins.len();
         columns + self.names.text.len() + self.events.len() + self.symbols.len() + 16
     }
 
@@ -112,27 +108,36 @@ impl BundleBuilder {
     /// Adds a sched_switch in the compact form. `prev_state` is raw, as the kernel wrote it.
     #[inline]
     pub fn switch(&mut self, ts: u64, prev_state: i64, next_pid: i32, next_prio: i32, next_comm: &[u8; 16]) {
-        let name = self.names.index(next_comm);
-        put_varied_varint(&mut self.columns[SWITCH_TS], ts.wrapping_sub(self.last_switch));
-        self.last_switch = ts;
-        put_varint(&mut self.columns[SWITCH_STATE], prev_state as u64);
-        put_varied_varint(&mut self.columns[SWITCH_PID], i64::from(next_pid) as u64);
-        put_varint(&mut self.columns[SWITCH_PRIO], i64::from(next_prio) as u64);
-        put_varint(&mut self.columns[SWITCH_COMM], u64::from(name));
+        self.switch_row(ts, prev_state, next_pid, next_prio, next_comm);
         self.seen(ts);
+    }
+
+    #[inline]
+    fn switch_row(&mut self, ts: u64, prev_state: i64, next_pid: i32, next_prio: i32, next_comm: &[u8; 16]) {
+        let name = self.names.index(next_comm);
+        let since = ts.wrapping_sub(std::mem::replace(&mut self.last_switch, ts));
+        let (pid, prio) = (i64::from(next_pid) as u64, i64::from(next_prio) as u64);
+        self.switches.push([since, prev_state as u64, pid, prio, u64::from(name)]);
+        self.since_stand_in += 1;
+    }
+
+    /// Adds what stands for a switch that the kernel made and did not trace: from idle to `next_pid`, which is seen to run
+    /// at `ts`, when the next event is written. It is no event: dashcam reads no more from it than that the next
+    /// event's thread is this one. For other tools it is a sched_switch, since they know who runs from switches alone.
+    pub fn stand_in(&mut self, ts: u64, next_pid: i32, next_prio: i32, next_comm: &[u8; 16]) {
+        put_varint(&mut self.stand_ins, u64::from(std::mem::take(&mut self.since_stand_in)));
+        // The idle thread always leaves ready to run (state 0).
+        self.switch_row(ts, 0, next_pid, next_prio, next_comm);
     }
 
     /// Adds a sched_waking in the compact form. It does not say who woke: that is whoever runs on the bundle's CPU.
     #[inline]
     pub fn waking(&mut self, ts: u64, pid: i32, target_cpu: i32, prio: i32, comm: &[u8; 16], common_flags: u8) {
         let name = self.names.index(comm);
-        put_varied_varint(&mut self.columns[WAKING_TS], ts.wrapping_sub(self.last_waking));
-        self.last_waking = ts;
-        put_varied_varint(&mut self.columns[WAKING_PID], i64::from(pid) as u64);
-        put_varint(&mut self.columns[WAKING_CPU], i64::from(target_cpu) as u64);
-        put_varint(&mut self.columns[WAKING_PRIO], i64::from(prio) as u64);
-        put_varint(&mut self.columns[WAKING_COMM], u64::from(name));
-        put_varint(&mut self.columns[WAKING_FLAGS], u64::from(common_flags));
+        let since = ts.wrapping_sub(std::mem::replace(&mut self.last_waking, ts));
+        let (pid, prio) = (i64::from(pid) as u64, i64::from(prio) as u64);
+        let (cpu, flags) = (i64::from(target_cpu) as u64, u64::from(common_flags));
+        self.wakings.push([since, pid, cpu, prio, u64::from(name), flags]);
         self.seen(ts);
     }
 
@@ -239,7 +244,7 @@ impl BundleBuilder {
             return;
         }
         let escaped = self.escaped || self.names.escaped;
-        let extension = super::packets::bundle_extension(escaped, lost);
+        let extension = super::packets::bundle_extension(escaped, lost, &self.stand_ins);
         let compact = self.compact_len();
         let mut bundle = 1 + wire::varint_len(u64::from(cpu)) + self.events.len();
         bundle += if lost.is_some() { 2 } else { 0 };
@@ -277,24 +282,25 @@ impl BundleBuilder {
         self.clear();
     }
 
-    fn compact_len(&self) -> usize {
-        let columns = self.columns.iter().zip(COLUMN_FIELDS).filter(|(c, _)| !c.is_empty());
-        columns.map(|(c, field)| wire::bytes_field_len(field, c.len())).sum::<usize>() + self.names.text.len()
+    fn compact_len(&mut self) -> usize {
+        let (switches, wakings) = (self.switches.encoded(), self.wakings.encoded());
+        let columns = columns(switches, wakings).map(|(field, column)| wire::bytes_field_len(field, column.len()));
+        columns.sum::<usize>() + self.names.text.len()
     }
 
-    fn write_compact(&self, len: usize, out: &mut Vec<u8>) {
+    fn write_compact(&mut self, len: usize, out: &mut Vec<u8>) {
         put_key(out, 4, wire::BYTES);
         put_varint(out, len as u64);
         out.extend_from_slice(&self.names.text);
-        for (column, field) in self.columns.iter().zip(COLUMN_FIELDS) {
-            if !column.is_empty() {
-                put_bytes(out, field, column);
-            }
-        }
+        let (switches, wakings) = (self.switches.encoded(), self.wakings.encoded());
+        columns(switches, wakings).for_each(|(field, column)| put_bytes(out, field, column));
     }
 
     fn clear(&mut self) {
-        self.columns.iter_mut().for_each(Vec::clear);
+        self.switches.clear();
+        self.wakings.clear();
+        self.stand_ins.clear();
+        self.since_stand_in = 0;
         self.names.clear();
         self.events.clear();
         self.symbols.clear();
@@ -302,6 +308,12 @@ impl BundleBuilder {
         (self.last_switch, self.last_waking) = (0, 0);
         (self.count, self.escaped) = (0, false);
     }
+}
+
+/// Those columns that hold anything, each with its field's number.
+fn columns<'c>(switches: &'c [Vec<u8>; 5], wakings: &'c [Vec<u8>; 6]) -> impl Iterator<Item = (u32, &'c Vec<u8>)> {
+    let switches = SWITCH_FIELDS.into_iter().zip(switches);
+    switches.chain(WAKING_FIELDS.into_iter().zip(wakings)).filter(|(_, column)| !column.is_empty())
 }
 
 /// Appends a name as a string field, cut at the first NUL; true when it had to be escaped.

@@ -5,6 +5,7 @@
 //! at a segment's head and tail. Everything is appended to the caller's buffer; nothing is compressed here.
 
 mod bundle;
+mod columns;
 mod event;
 pub mod packets;
 

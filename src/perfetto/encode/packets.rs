@@ -418,13 +418,17 @@ fn loss_record(loss: &Loss) -> m::LossRecord {
     m::LossRecord { cpu: loss.cpu, from: loss.from, to: loss.to, count: loss.count }
 }
 
-/// What a bundle's packet says beyond the bundle; empty in nearly all of them.
-pub(super) fn bundle_extension(escaped_names: bool, lost: Option<Loss>) -> Vec<u8> {
-    if !escaped_names && lost.is_none() {
-        return Vec::new();
+/// What a bundle's packet says beyond the bundle; empty in nearly all of them. `stand_ins`: the packed field of that name.
+pub(super) fn bundle_extension(escaped_names: bool, lost: Option<Loss>, stand_ins: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    if escaped_names || lost.is_some() {
+        let losses = lost.iter().map(loss_record).collect();
+        out = DashcamPacket { escaped_names, losses, ..Default::default() }.encode_to_vec();
     }
-    let losses = lost.iter().map(loss_record).collect();
-    DashcamPacket { escaped_names, losses, ..Default::default() }.encode_to_vec()
+    if !stand_ins.is_empty() {
+        put_bytes(&mut out, 22, stand_ins);
+    }
+    out
 }
 
 /// Escapes names for one packet and remembers whether any needed it.

@@ -69,6 +69,11 @@ pub struct DashcamPacket {
     /// end of threads and processes, once more. For `decode::lives`; whoever reads the whole segment passes over it.
     #[prost(bytes = "vec", optional, tag = "21")]
     pub lives: Option<Vec<u8>>,
+    /// Rows of the bundle's compact switches that are no events: each stands for a switch from idle that the kernel made and
+    /// did not trace, at the time when the thread that came was seen to run. The first counts from the first row, each
+    /// other one from the one before.
+    #[prost(uint32, repeated, tag = "22")]
+    pub stand_ins: Vec<u32>,
 }
 
 /// A kernel stack, and which threads blocked with it and when.

@@ -174,6 +174,73 @@ fn a_wake_up_by_another_than_who_came_is_written_in_full() {
     assert!(!threads.iter().any(|t| t.tid == 2), "what became of 2 nobody knows");
 }
 
+/// On 6.18 in some virtual machines: on one CPU no switch away from idle is traced.
+#[test]
+fn a_run_that_begins_untraced_on_an_idle_cpu_is_told_in_columns_once_the_thread_is_known() {
+    let (mut e, _hints) = encoder(&[0]);
+    let left = |prev_prio: i32| SwitchRecord { prev_prio, ..left_for_idle() }.encode(&SWITCH);
+    let records = [
+        (100, switch(5, 1, 0)),
+        // 7 is not known yet: what tells of it is written in full.
+        (110, waking(7, 6, 0)),
+        (120, left(120)),
+        (130, waking(7, 6, 0)),
+        (135, waking(7, 8, 0)),
+        (140, left(120)),
+        // Nothing between: its coming is told where it leaves.
+        (150, left(120)),
+        (160, waking(7, 6, 0)),
+        // It has another priority than when it was met.
+        (170, left(98)),
+        (180, waking(7, 6, 0)),
+        (190, left(98)),
+    ];
+    e.add_page(page(0, 90, &records));
+    e.run(0, 200);
+    let mut raw = Vec::new();
+    e.close_frame(200, &mut raw);
+    let mut items = Vec::new();
+    Decoder::new().decode(&raw, &mut NameTable::new(), &mut |item| items.push(item)).unwrap();
+    let mut told = Vec::new();
+    for item in &items {
+        let Item::Event(e) = item else { continue };
+        match e.kind {
+            EventKind::Switch(s) => told.push((e.ts, s.prev_tid, s.prev_prio)),
+            _ => told.push((e.ts, e.emitter, None)),
+        }
+    }
+    let seven = Some(7);
+    let expected = [
+        (100, Some(5), Some(120)),
+        (110, seven, None),
+        (120, seven, Some(120)),
+        (130, seven, None),
+        (135, seven, None),
+        (140, seven, Some(120)),
+        (150, seven, Some(120)),
+        (160, seven, None),
+        (170, seven, Some(98)),
+        (180, seven, None),
+        (190, seven, Some(98)),
+    ];
+    assert_eq!(told, expected);
+    assert_eq!((e.counts().events, e.counts().untraced), (11, 5));
+    // In full: the switch that told of 7 first, and the one with another priority. Else its name stands in the table once.
+    assert_eq!(raw.windows(5).filter(|w| w == b"seven").count(), 3);
+}
+
+fn left_for_idle() -> SwitchRecord<'static> {
+    SwitchRecord {
+        prev_comm: b"seven",
+        prev_pid: 7,
+        prev_prio: 120,
+        prev_state: 1,
+        next_comm: b"swapper/0",
+        next_pid: 0,
+        next_prio: 120,
+    }
+}
+
 #[test]
 fn case_4_36_loss_is_told_with_its_count_and_the_next_switch_is_full() {
     let (mut e, _hints) = encoder(&[0]);

@@ -175,6 +175,57 @@ fn a_bundle_is_merged_by_time_and_prev_tid_follows() {
 }
 
 #[test]
+fn what_stands_in_for_a_switch_is_no_event_and_tells_who_runs() {
+    let mut b = BundleBuilder::new();
+    b.switch(10, 1, 0, 120, &comm("swapper/0"));
+    // 7 came untraced: first seen when it wakes 8, then when it leaves.
+    b.stand_in(20, 7, 98, &comm("seven"));
+    b.waking(20, 8, 0, 120, &comm("eight"), 0);
+    b.waking(25, 9, 0, 120, &comm("nine"), 0);
+    b.switch(30, 1, 0, 120, &comm("swapper/0"));
+    b.stand_in(40, 7, 97, &comm("seven"));
+    b.switch(40, 2, 8, 120, &comm("eight"));
+    b.waking(45, 7, 0, 98, &comm("seven"), 0);
+    b.switch(50, 1, 0, 120, &comm("swapper/0"));
+    assert_eq!((b.len(), b.time_range()), (7, Some((10, 50))));
+    let mut out = Vec::new();
+    b.finish(3, None, &mut out);
+    let (items, _) = whole(&out);
+    let told: Vec<_> = events(&items)
+        .iter()
+        .map(|e| match e.kind {
+            EventKind::Switch(s) => (e.ts, e.emitter, s.prev_tid, s.prev_prio, s.next_tid),
+            EventKind::Waking(w) => (e.ts, e.emitter, None, None, w.tid),
+            _ => panic!("{e:?}"),
+        })
+        .collect();
+    let seven = Some(7);
+    let expected = [
+        (10, None, None, None, 0),
+        (20, seven, None, None, 8),
+        (25, seven, None, None, 9),
+        (30, seven, seven, Some(98), 0),
+        (40, seven, seven, Some(97), 8),
+        // 8 came as switches do: what it does is told by what stands before.
+        (45, None, None, None, 7),
+        (50, Some(8), Some(8), None, 0),
+    ];
+    assert_eq!(told, expected);
+    // Numbers that cannot be harm nobody.
+    for stand_ins in [vec![0, 0, 0], vec![u32::MAX, 1], vec![2, 0]] {
+        let hostile = DashcamPacket { stand_ins, ..Default::default() };
+        let mut bundle = BundleBuilder::new();
+        bundle.switch(10, 1, 5, 120, &comm("five"));
+        bundle.switch(20, 1, 6, 120, &comm("six"));
+        let mut out = Vec::new();
+        bundle.finish(0, None, &mut out);
+        let mut packet = out[2..].to_vec();
+        put_bytes(&mut packet, 1500, &hostile.encode_to_vec());
+        let _ = whole(&framed(&packet));
+    }
+}
+
+#[test]
 fn case_40_to_43_hostile_names_keep_their_bytes() {
     let hostile: [&[u8]; 6] = [b"(sd-pam)", b"a) R 1 (b", b"new\nline", b"\xff\xfe\xc3(", b"\x1b[2J", br"lit\xff"];
     let mut b = BundleBuilder::new();

@@ -5,10 +5,35 @@ use proptest::prelude::*;
 
 #[derive(Debug, Clone)]
 enum Row {
-    Switch { state: i64, pid: i32, prio: i32, name: Vec<u8> },
-    Waking { pid: i32, cpu: i32, prio: i32, name: Vec<u8>, flags: u8 },
-    Full { state: i64, prev: i32, pid: i32, name: Vec<u8> },
-    Print { text: Vec<u8>, pid: i32 },
+    Switch {
+        state: i64,
+        pid: i32,
+        prio: i32,
+        name: Vec<u8>,
+    },
+    Waking {
+        pid: i32,
+        cpu: i32,
+        prio: i32,
+        name: Vec<u8>,
+        flags: u8,
+    },
+    Full {
+        state: i64,
+        prev: i32,
+        pid: i32,
+        name: Vec<u8>,
+    },
+    Print {
+        text: Vec<u8>,
+        pid: i32,
+    },
+    /// Stands in for a switch, and the wake-up that told of it.
+    StandIn {
+        pid: i32,
+        prio: i32,
+        name: Vec<u8>,
+    },
 }
 
 fn row() -> impl Strategy<Value = Row> {
@@ -36,6 +61,7 @@ fn row() -> impl Strategy<Value = Row> {
             name
         }),
         (name(), any::<i32>()).prop_map(|(text, pid)| Row::Print { text, pid }),
+        (any::<i32>(), -1i32..140, name()).prop_map(|(pid, prio, name)| Row::StandIn { pid, prio, name }),
     ]
 }
 
@@ -58,6 +84,10 @@ proptest! {
                 Row::Waking { pid, cpu, prio, name, flags } => builder.waking(ts, *pid, *cpu, *prio, &padded(name), *flags),
                 Row::Full { state, prev, pid, name } => builder.full_switch(ts, 0, &FullSwitch { prev_comm: name, prev_pid: *prev, prev_prio: 1, prev_state: *state, next_comm: name, next_pid: *pid, next_prio: 2 }),
                 Row::Print { text, pid } => builder.print(ts, *pid, 1, text),
+                Row::StandIn { pid, prio, name } => {
+                    builder.stand_in(ts, *pid, *prio, &padded(name));
+                    builder.waking(ts, *pid, 0, 120, &padded(name), 0);
+                }
             }
             if i % cut == 0 {
                 builder.finish(7, None, &mut out);
@@ -66,7 +96,7 @@ proptest! {
         builder.finish(7, None, &mut out);
         let (items, names) = whole(&out);
         prop_assert_eq!(items.len(), rows.len());
-        let (mut ts, mut running) = (start, None);
+        let (mut ts, mut running, mut seen) = (start, None, None);
         for (item, (step, row)) in items.iter().zip(&rows) {
             ts += step;
             let Item::Event(event) = item else { panic!("{item:?}") };
@@ -74,15 +104,21 @@ proptest! {
             match (row, event.kind) {
                 (Row::Switch { state, pid, prio, name }, EventKind::Switch(s)) => {
                     prop_assert_eq!((s.prev_tid, s.prev_state_raw, s.next_tid, s.next_prio), (running, *state, *pid, *prio));
+                    prop_assert_eq!(s.prev_prio, std::mem::take(&mut seen));
                     prop_assert_eq!(names.bytes(s.next_comm), name.as_slice());
                     running = Some(*pid);
                 }
                 (Row::Full { state, prev, pid, name }, EventKind::Switch(s)) => {
                     prop_assert_eq!((s.prev_tid, s.prev_state_raw, s.next_tid, s.prev_prio), (Some(*prev), *state, *pid, Some(1)));
                     prop_assert_eq!(names.bytes(s.next_comm), name.as_slice());
-                    running = Some(*pid);
+                    (running, seen) = (Some(*pid), None);
+                }
+                (Row::StandIn { pid, prio, name }, EventKind::Waking(w)) => {
+                    prop_assert_eq!((event.emitter, w.tid, names.bytes(w.comm)), (Some(*pid), *pid, name.as_slice()));
+                    (running, seen) = (Some(*pid), Some(*prio));
                 }
                 (Row::Waking { pid, cpu, prio, name, flags }, EventKind::Waking(w)) => {
+                    prop_assert_eq!(event.emitter, running.filter(|_| seen.is_some()));
                     prop_assert_eq!((w.tid, w.target_cpu as i32, w.prio, event.flags), (*pid, *cpu, *prio, *flags));
                     prop_assert_eq!(names.bytes(w.comm), name.as_slice());
                 }

@@ -7,17 +7,17 @@ use super::*;
 /// What a reader makes of one record.
 #[derive(Debug, Clone, PartialEq)]
 enum Record {
-    Switch { prev: i32, state: i64, next: i32, prio: i32, comm: [u8; 16] },
+    Switch { prev: i32, prev_prio: i32, state: i64, next: i32, prio: i32, comm: [u8; 16] },
     Waking { by: i32, tid: i32, prio: i32, target: u32, comm: [u8; 16] },
 }
 
 impl Record {
     fn encode(&self) -> Vec<u8> {
         match self {
-            Record::Switch { prev, state, next, prio, comm } => SwitchRecord {
-                prev_comm: b"left",
+            Record::Switch { prev, prev_prio, state, next, prio, comm } => SwitchRecord {
+                prev_comm: if *prev_prio < 120 { b"real-time" } else { b"left" },
                 prev_pid: *prev,
-                prev_prio: 120,
+                prev_prio: *prev_prio,
                 prev_state: *state,
                 next_comm: comm,
                 next_pid: *next,
@@ -54,8 +54,12 @@ fn comm() -> impl Strategy<Value = [u8; 16]> {
 
 fn record() -> impl Strategy<Value = Record> {
     let state = prop_oneof![Just(0), Just(1), Just(2), Just(0x80), Just(0x100), 0..0x10000i64, any::<i64>()];
-    let switch = (0..9i32, state, 0..9i32, -1..140i32, comm())
-        .prop_map(|(prev, state, next, prio, comm)| Record::Switch { prev, state, next, prio, comm });
+    let prev_prio = prop_oneof![8 => Just(120), 1 => 118..122i32];
+    let next = prop_oneof![Just(0), 0..9i32];
+    let switch =
+        (0..9i32, prev_prio, state, next, -1..140i32, comm()).prop_map(|(prev, prev_prio, state, next, prio, comm)| {
+            Record::Switch { prev, prev_prio, state, next, prio, comm }
+        });
     let waking = (0..9i32, 1..4_194_304i32, -1..140i32, 0..5000u32, comm())
         .prop_map(|(by, tid, prio, target, comm)| Record::Waking { by, tid, prio, target, comm });
     prop_oneof![2 => switch, 1 => waking]
@@ -149,8 +153,9 @@ proptest! {
                     running = None;
                 }
                 match (event.kind, record) {
-                    (EventKind::Switch(s), Record::Switch { prev, state, next, prio, comm }) => {
+                    (EventKind::Switch(s), Record::Switch { prev, prev_prio, state, next, prio, comm }) => {
                         prop_assert_eq!(s.prev_tid.or(running), Some(*prev), "who left is told or known");
+                        prop_assert_eq!(s.prev_prio.unwrap_or(*prev_prio), *prev_prio);
                         prop_assert_eq!((s.prev_state_raw, s.next_tid, s.next_prio), (*state, *next, *prio));
                         prop_assert_eq!(names.bytes(s.next_comm), text(comm));
                         running = Some(*next);
