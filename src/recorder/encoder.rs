@@ -4,33 +4,28 @@
 //! through the CPUs in steps of two milliseconds, so that after each step nothing older is missing on any CPU, and a zstd
 //! frame can be closed there with a watermark. Nothing here allocates per event, takes a lock, reads a file, or waits.
 
+mod cpu;
 mod lives;
 mod parts;
 mod unseen;
 
-use std::collections::VecDeque;
-
-use super::plan::{Kind, SwitchRecord, WakeRecord};
+use super::plan::Kind;
+use cpu::{Cpu, Queued};
 pub use lives::Lives;
-use parts::full;
 pub(super) use parts::name;
 pub use parts::{Counts, EncoderParts, Hint, SegmentMarks, States};
 
 use super::tracker::moves::{Move, Moves};
 use super::tracker::{Switch, Tracker};
-use crate::kernel::loss::LossMeter;
 use crate::kernel::records::{Cursor, Record, Step};
 use crate::kernel::stats::CpuStats;
-use crate::perfetto::encode::{BundleBuilder, FullWaking, packets};
+use crate::perfetto::encode::packets;
 use crate::sched::event::{Loss, Tid};
 use crate::store::footer::{MAX_MARKS, Mark};
-use crate::store::index::{FrameFacts, FrameKind, LossCount};
-use unseen::Unseen;
+use crate::store::index::{FrameFacts, FrameKind};
 
 /// Each CPU is encoded this far, ns of recorded time, before the next has its turn and the frame's size is looked at.
 const STEP: u64 = 2_000_000;
-/// The thread that runs where no other does.
-const IDLE: Tid = 0;
 /// A frame of packets is closed at this size.
 const FRAME_BYTES: usize = 256 << 10;
 /// One sub-buffer as read from the kernel.
@@ -42,36 +37,6 @@ pub struct Page {
     pub bytes: Vec<u8>,
     /// Ring-buffer counters, read right after it if its header says that events were lost.
     pub stats: Option<CpuStats>,
-}
-
-/// A page that is being walked.
-#[derive(Debug)]
-struct Queued {
-    page: Page,
-    cursor: Cursor,
-    /// When its next record was written, or a little before, ns of the trace clock.
-    next: u64,
-    /// The loss in front of the page was told, or there is none.
-    told: bool,
-}
-
-#[derive(Debug)]
-struct Cpu {
-    id: u32,
-    pages: VecDeque<Queued>,
-    bundle: BundleBuilder,
-    meter: LossMeter,
-    /// Loss in front of the bundle.
-    lost: Option<Loss>,
-    /// The next switch is written in full: nobody can know who left.
-    full: bool,
-    /// Who runs, if known. The next switch or wake-up is nearly always by this thread; now and then the kernel traces no
-    /// switch, and compact events would then blame the wrong thread.
-    running: Option<Tid>,
-    unseen: Unseen,
-    events: u64,
-    frame_loss: LossCount,
-    span: Option<(u64, u64)>,
 }
 
 /// See the module.
@@ -127,19 +92,7 @@ impl Encoder {
     pub fn add_cpu(&mut self, id: u32, stats: &CpuStats) {
         let Err(at) = self.cpus.binary_search_by_key(&id, |c| c.id) else { return };
         self.tracker.add_cpu(id);
-        let cpu = Cpu {
-            id,
-            pages: VecDeque::new(),
-            bundle: BundleBuilder::new(),
-            meter: LossMeter::new(id, stats),
-            lost: None,
-            full: true,
-            running: None,
-            unseen: Unseen::default(),
-            events: 0,
-            frame_loss: LossCount::default(),
-            span: None,
-        };
+        let cpu = Cpu::new(id, stats);
         self.cpus.insert(at, cpu);
         self.moves.insert(at, id);
     }
@@ -238,7 +191,7 @@ impl Encoder {
 
     /// The next switch of each CPU is written in full, as at the head of a segment.
     pub fn begin_segment(&mut self) {
-        self.cpus.iter_mut().for_each(|c| c.full = true);
+        self.cpus.iter_mut().for_each(Cpu::begin_segment);
     }
 
     /// Loss that only the counters tell (end of a segment, CPU gone offline).
@@ -348,11 +301,7 @@ impl Encoder {
         if !cpu.bundle.is_empty() || cpu.lost.is_some() {
             cpu.bundle.finish(cpu.id, cpu.lost.take(), &mut self.out);
         }
-        cpu.lost = Some(loss);
-        cpu.full = true;
-        cpu.running = None;
-        cpu.unseen.lost();
-        cpu.frame_loss.add(loss.count);
+        cpu.lose(loss);
         self.moves.add(at, loss.from, Move::Loss { to: loss.to, count: loss.count });
         self.losses.push(loss);
     }
@@ -458,69 +407,6 @@ impl Encoder {
     #[cold]
     fn short(&mut self, at: usize) {
         self.damaged(at, "a record shorter than its event's format says");
-    }
-}
-
-impl Cpu {
-    /// Writes a switch at `ts`. True if it tells of another one before it that was not traced.
-    #[inline]
-    fn switch(&mut self, ts: u64, s: &SwitchRecord<'_>, flags: u8) -> bool {
-        let ran = self.running.replace(s.next_pid);
-        let first = std::mem::take(&mut self.full);
-        // After a loss nobody can know; otherwise the kernel traced no switch where there was one.
-        let untraced = ran.is_some_and(|ran| ran != s.prev_pid);
-        let known = match (first, untraced, ran) {
-            (false, false, _) => self.unseen.as_told(s),
-            (false, true, Some(IDLE)) => {
-                self.unseen.left(s, ts, &mut self.bundle);
-                true
-            }
-            // In which state the thread left that was believed to run nobody can say.
-            _ => {
-                self.unseen.learn(s);
-                false
-            }
-        };
-        if known {
-            self.bundle.switch(ts, s.prev_state, s.next_pid, s.next_prio, s.next_comm);
-        } else {
-            self.bundle.full_switch(ts, flags, &full(s));
-        }
-        untraced
-    }
-
-    /// Writes a wake-up by thread `by`. True if it tells of a switch before it that was not traced.
-    #[inline]
-    fn waking(&mut self, ts: u64, w: &WakeRecord<'_>, by: Tid, flags: u8) -> bool {
-        let ran = self.running.replace(by);
-        let untraced = ran.is_some_and(|ran| ran != by);
-        // Until the next switch, tools that take the last one's word for who runs must be told in each wake-up; unless a
-        // stand-in can tell them for good.
-        if !self.full && (ran == Some(by) || ran == Some(IDLE) && self.unseen.woke(by, ts, &mut self.bundle)) {
-            self.bundle.waking(ts, w.pid, w.target_cpu, w.prio, w.comm, flags);
-        } else {
-            self.full |= untraced;
-            let full = FullWaking { comm: w.comm, pid: w.pid, prio: w.prio, target_cpu: w.target_cpu };
-            self.bundle.full_waking(ts, by, flags, &full);
-        }
-        untraced
-    }
-
-    /// Events of one CPU come in time order: the first is the earliest.
-    #[inline]
-    fn seen(&mut self, ts: u64) {
-        self.events += 1;
-        match &mut self.span {
-            Some(span) => span.1 = span.1.max(ts),
-            None => self.span = Some((ts, ts)),
-        }
-    }
-
-    /// The loss meter wants to know where the known events end.
-    fn tell_meter(&mut self) {
-        if let Some((_, last)) = self.span {
-            self.meter.saw(last);
-        }
     }
 }
 

@@ -62,10 +62,13 @@ impl<const C: usize> Columns<C> {
 
 /// Appends at most [`ROWS`] varints.
 fn put_varints(values: &[u64], out: &mut Vec<u8>) {
-    let bits = values.iter().fold(0, |bits, value| bits | value);
-    if bits < 1 << 7 {
+    let (any, all) = values.iter().fold((0, u64::MAX), |(any, all), value| (any | value, all & value));
+    if any == all && any < 1 << 7 {
+        // Each the same: priorities, flags, CPUs.
+        out.resize(out.len() + values.len(), any as u8);
+    } else if any < 1 << 7 {
         out.extend(values.iter().map(|&value| value as u8));
-    } else if bits < 1 << 28 {
+    } else if any < 1 << 28 {
         // The last one is stored whole, too, whatever its length.
         let (mut packed, mut len) = ([0u8; 4 * ROWS + 4], 0);
         for &value in values {
@@ -90,11 +93,12 @@ mod tests {
         #[test]
         fn columns_are_the_varints_of_their_values(
             rows in prop::collection::vec((0..128u64, 0..1u64 << 28, (any::<u64>(), 0..64u32)), 0..200),
+            same in 0..200u64,
         ) {
-            let mut columns = Columns::<3>::default();
-            let mut expected = [const { Vec::new() }; 3];
+            let mut columns = Columns::<4>::default();
+            let mut expected = [const { Vec::new() }; 4];
             for &(byte, short, (long, shift)) in &rows {
-                let row = [byte, short, long >> shift];
+                let row = [byte, short, long >> shift, same];
                 columns.push(row);
                 expected.iter_mut().zip(row).for_each(|(column, value)| put_varint(column, value));
             }

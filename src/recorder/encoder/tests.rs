@@ -16,6 +16,7 @@ use crate::recorder::blocked::Stacks;
 use crate::recorder::plan::Plan;
 use crate::sched::event::{EventKind, Item};
 use crate::sched::state::StateLayout;
+use crate::store::index::LossCount;
 use crossbeam_channel::Receiver;
 
 static SWITCH: LazyLock<EventFormat> = LazyLock::new(|| EventFormat::parse(Kernel::V6_18.sched_switch()).unwrap());
