@@ -25,12 +25,15 @@ const CHILDREN: usize = 1000;
 const CHILD: &str = "true";
 
 /// For the kernel a run begins and ends where `__schedule` begins; its switch is recorded once the next thread is picked. The
-/// two delays differ by microseconds, in perf's recording as in ours (here schedstat has 0.5 to 12 µs a run more): more than
+/// two delays differ by microseconds, in perf's recording as in ours (here schedstat has 0.5 to 15 µs a run more): more than
 /// 1 % of a run that is as short. A thread that does nothing with what it reads runs for as little; so much more is allowed
 /// it, ns a switch.
 const SHORT_RUN: u64 = 20_000;
 /// A process that begins and ends at once runs for a millisecond, and its first run begins the latest.
 const FIRST_RUN: u64 = 100_000;
+/// All of them together are more exact. But they leave their maker in D, whose stack is recorded between our reading of the
+/// clock and perf's; ns a switch.
+const RECORDING: u64 = 5_000;
 
 /// A thread or process of known behaviour, once it has done everything.
 struct Lived {
@@ -104,11 +107,14 @@ fn what_is_wrong() -> Vec<String> {
         traced: traced.get(&l.tid).copied().unwrap_or_default(),
         perf: ran.get(&l.tid).copied().unwrap_or_default(),
     };
-    let mut wrong = Vec::new();
+    let (mut judged, mut wrong) = (0, Vec::new());
     for phase in [computing, reading, only_reading] {
-        wrong.extend(phase.check(&phase.lived.iter().map(told).collect::<Vec<Told>>()));
+        let (kinds, of_phase) = phase.check(&phase.lived.iter().map(told).collect::<Vec<Told>>());
+        judged += kinds;
+        wrong.extend(of_phase);
         phase.lived.iter().for_each(|lived| behaved(lived, &seen));
     }
+    assert!(judged >= 4, "of seven kinds of threads the times of {judged} could be judged");
     lived_once(starter, &pids, &seen);
     let own = std::process::id() as i32;
     assert!(seen.processes[&own].starts_with("kernel_record"), "{:?}", seen.processes[&own]);
@@ -120,7 +126,8 @@ fn until_functions_are_named(bed: &Bed, big: &Path) {
     let end = Instant::now() + Duration::from_secs(120);
     loop {
         direct_reads(big, 4096, 1, |_| {});
-        let told = bed.ok(&["report", "blocked", "--json"]);
+        // It fails as long as nothing is recorded.
+        let told = String::from_utf8(bed.run(&["report", "blocked", "--json"]).stdout).unwrap();
         if told.contains("\"function\":\"") || told.contains("\"function\": \"") {
             return;
         }
@@ -189,31 +196,52 @@ impl Lived {
 }
 
 impl Phase {
-    /// Numbers of switches, which are always right; then what is wrong about times, in words.
-    fn check(&self, told: &[Told]) -> Vec<String> {
-        let mut judged: BTreeMap<&str, (u64, Vec<&Told>)> = BTreeMap::new();
-        let (mut wrong, mut over) = (Vec::new(), 0);
+    /// Numbers of switches, which are always right; then of how many kinds times were judged, and what is wrong about those.
+    fn check(&self, told: &[Told]) -> (usize, Vec<String>) {
+        let mut kinds: BTreeMap<&str, Vec<(&Lived, &Told)>> = BTreeMap::new();
         for (lived, told) in self.lived.iter().zip(told) {
             if told.check_switches(lived) {
-                let of_kind = judged.entry(lived.what).or_default();
-                (of_kind.0, over) = (of_kind.0 + lived.slack, over + told.beyond_schedstat(lived));
-                of_kind.1.push(told);
-                // Of a thousand that run for a millisecond some are cut short in one of the three readings of the clock.
-                let excused = lived.what == CHILD && !unlike_perf(&[told], lived.slack);
-                wrong.extend(told.unlike_schedstat(lived, self.stolen).filter(|_| !excused));
+                kinds.entry(lived.what).or_default().push((lived, told));
             }
         }
-        let whats: BTreeSet<&str> = self.lived.iter().map(|l| l.what).collect();
-        assert!(judged.len() * 2 >= whats.len(), "of most nothing could be said: {:?}", judged.keys());
-        for (what, (slack, told)) in judged {
-            assert!(what != CHILD || told.len() > CHILDREN / 2, "of most children nothing could be said");
-            eprintln!("{what}: {}, {} ms stolen at most", differences(&told), self.stolen / 1_000_000);
-            wrong.extend(unlike_perf(&told, slack).then(|| format!("{what}: not as with perf")));
+        let (mut wrong, mut beyond) = (Vec::new(), 0);
+        for (what, of_kind) in &kinds {
+            let all: Told = together(of_kind.iter().map(|k| k.1));
+            let mut slack = of_kind[0].0.slack;
+            if *what == CHILD {
+                assert!(of_kind.len() > CHILDREN / 2, "of most children nothing could be said");
+                slack = RECORDING * all.kernel.switches();
+                // Of a thousand that run for a millisecond some are cut short in one of the three readings of the clock.
+                let fine =
+                    |k: &&(&Lived, &Told)| k.1.is_like_perf(k.0.slack) || k.1.is_like_schedstat(k.0.slack, self.stolen);
+                wrong.extend(of_kind.iter().filter(|k| !fine(k)).map(|k| format!("{CHILD} ({}): {:?}", k.0.tid, k.1)));
+            }
+            let told = format!("{what}: {}, {} ms stolen at most", all.differences(), self.stolen / 1_000_000);
+            eprintln!("{told}");
+            beyond += all.beyond_schedstat(slack);
+            if !all.is_like_perf(slack) || !all.is_like_schedstat(slack, self.stolen) {
+                wrong.push(told);
+            }
         }
         // What is stolen is stolen once.
-        wrong.extend((over > self.stolen).then(|| format!("{over} ns more than schedstat, {} stolen", self.stolen)));
-        wrong
+        wrong.extend((beyond > self.stolen).then(|| format!("{beyond} ns beyond schedstat, {} stolen", self.stolen)));
+        (kinds.len(), wrong)
     }
+}
+
+/// The sums of those who did the same.
+fn together<'a>(all: impl Iterator<Item = &'a Told>) -> Told {
+    all.copied()
+        .reduce(|mut sum, one| {
+            sum.did.run_ns += one.did.run_ns;
+            sum.did.unknown_ns += one.did.unknown_ns;
+            sum.kernel.run_ns += one.kernel.run_ns;
+            sum.kernel.voluntary += one.kernel.voluntary;
+            sum.kernel.involuntary += one.kernel.involuntary;
+            sum.perf.1 += one.perf.1;
+            sum
+        })
+        .unwrap()
 }
 
 impl Told {
@@ -237,41 +265,36 @@ impl Told {
         whole
     }
 
-    /// What is more than 1 % beyond schedstat, ns.
-    fn beyond_schedstat(&self, lived: &Lived) -> u64 {
-        self.did.run_ns.saturating_sub(self.kernel.run_ns + self.kernel.run_ns / 100 + lived.slack)
+    /// What is more than 1 % and `slack` beyond schedstat, ns.
+    fn beyond_schedstat(&self, slack: u64) -> u64 {
+        self.did.run_ns.saturating_sub(self.kernel.run_ns + self.kernel.run_ns / 100 + slack)
     }
 
-    fn unlike_schedstat(&self, lived: &Lived, stolen: u64) -> Option<String> {
+    fn is_like_schedstat(&self, slack: u64, stolen: u64) -> bool {
         let kernel = self.kernel.run_ns;
-        let less = self.did.run_ns + self.did.unknown_ns + kernel / 100 + lived.slack < kernel;
-        let wrong = less || self.beyond_schedstat(lived) > stolen;
-        wrong.then(|| format!("{} ({}): {self:?}, {stolen} ns stolen", lived.what, lived.tid))
+        let enough = self.did.run_ns + self.did.unknown_ns + kernel / 100 + slack >= kernel;
+        enough && self.beyond_schedstat(slack) <= stolen
     }
-}
 
-/// The time of those who did the same is more than 1 % from perf's, in which is what was stolen, as in ours; `slack` beside.
-fn unlike_perf(told: &[&Told], slack: u64) -> bool {
-    let sum = |of: fn(&Told) -> u64| told.iter().map(|t| of(t)).sum::<u64>();
-    let (least, unknown, perf) = (sum(|t| t.did.run_ns), sum(|t| t.did.unknown_ns), sum(|t| t.perf.1));
-    let slack = slack + perf / 100;
-    !(least.saturating_sub(slack)..=least + unknown + slack).contains(&perf)
-}
+    /// What is stolen is in perf's time as it is in ours.
+    fn is_like_perf(&self, slack: u64) -> bool {
+        let slack = slack + self.perf.1 / 100;
+        let most = self.did.run_ns + self.did.unknown_ns + slack;
+        (self.did.run_ns.saturating_sub(slack)..=most).contains(&self.perf.1)
+    }
 
-/// How far our time is from schedstat's and from perf's, for those who did the same.
-fn differences(told: &[&Told]) -> String {
-    let sum = |of: fn(&Told) -> u64| told.iter().map(|t| of(t)).sum::<u64>() as f64;
-    let (ours, unknown) = (sum(|t| t.did.run_ns), sum(|t| t.did.unknown_ns));
-    let (kernel, perf, switches) = (sum(|t| t.kernel.run_ns), sum(|t| t.perf.1), sum(|t| t.kernel.switches()));
-    let (from_kernel, from_perf) = (ours - kernel, ours - perf);
-    format!(
-        "{:.1} ms and {:.1} ms of unknown begin, {:+.3} % ({:+.1} µs a switch) from schedstat, {:+.3} % from perf",
-        ours / 1e6,
-        unknown / 1e6,
-        from_kernel / kernel * 100.0,
-        from_kernel / switches / 1e3,
-        from_perf / perf * 100.0
-    )
+    /// How far our time is from schedstat's and from perf's.
+    fn differences(&self) -> String {
+        let (ours, kernel, perf) = (self.did.run_ns as f64, self.kernel.run_ns as f64, self.perf.1 as f64);
+        format!(
+            "{:.1} ms and {:.1} ms of unknown begin, {:+.3} % ({:+.1} µs a switch) from schedstat, {:+.3} % from perf",
+            ours / 1e6,
+            self.did.unknown_ns as f64 / 1e6,
+            (ours - kernel) / kernel * 100.0,
+            (ours - kernel) / self.kernel.switches() as f64 / 1e3,
+            (ours - perf) / perf * 100.0
+        )
+    }
 }
 
 /// Each did what it is there for.
@@ -312,14 +335,19 @@ fn until_lives_ended(bed: &Bed, pids: &BTreeSet<i32>) {
         let mut folding = Folding::new(());
         let loaded = feed::load(&[bed.path().to_owned()], None, &mut folding, &mut |_| ControlFlow::Continue(()));
         let lives: Vec<_> = folding.folder.threads().iter().map(|l| l.1).filter(|l| pids.contains(&l.tid)).collect();
-        let over = |l: &&&ThreadLife, names: &NameTable| l.exited && l.end.is_some() && names.text(l.name()) == CHILD;
+        let over = |l: &ThreadLife, names: &NameTable| l.exited && l.end.is_some() && names.text(l.name()) == CHILD;
         // A segment may end while it is opened; then the next look sees it.
-        let ended = loaded.map_or(0, |loaded| lives.iter().filter(|l| over(l, &loaded.names)).count());
-        if ended == pids.len() {
-            assert_eq!(lives.len(), pids.len(), "one life each");
+        let open: Vec<String> = loaded.map_or_else(
+            |e| vec![e.to_string()],
+            |loaded| {
+                let open = lives.iter().filter(|l| !over(l, &loaded.names));
+                open.map(|l| format!("{:?} {l:?}", loaded.names.text(l.name()))).collect()
+            },
+        );
+        if open.is_empty() && lives.len() == pids.len() {
             return;
         }
-        assert!(Instant::now() < end, "{ended} of {} lives ended", lives.len());
+        assert!(Instant::now() < end, "{} lives, of these have not ended: {open:#?}", lives.len());
         thread::sleep(Duration::from_millis(200));
     }
 }
