@@ -335,7 +335,10 @@ fn until_lives_ended(bed: &Bed, pids: &BTreeSet<i32>) {
         let mut folding = Folding::new(());
         let loaded = feed::load(&[bed.path().to_owned()], None, &mut folding, &mut |_| ControlFlow::Continue(()));
         let lives: Vec<_> = folding.folder.threads().iter().map(|l| l.1).filter(|l| pids.contains(&l.tid)).collect();
-        let over = |l: &ThreadLife, names: &NameTable| l.exited && l.end.is_some() && names.text(l.name()) == CHILD;
+        // Not always the last: the kernel tells of a new name before it sets it (`__set_task_comm`), and a process that is pushed
+        // off in between comes back by its old one.
+        let named = |l: &ThreadLife, names: &NameTable| l.names().iter().any(|n| names.text(n.1) == CHILD);
+        let over = |l: &ThreadLife, names: &NameTable| l.exited && l.end.is_some() && named(l, names);
         // A segment may end while it is opened; then the next look sees it.
         let open: Vec<String> = loaded.map_or_else(
             |e| vec![e.to_string()],
