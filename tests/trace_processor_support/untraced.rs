@@ -31,7 +31,10 @@ impl Darkness {
     /// Told from the trace processor's rows; with it the instant from which each CPU had a switch. At the end of a trace
     /// no later row tells: there it is that our row of the same thread has an end.
     pub fn of(theirs: &BTreeSet<Sched>, own: &BTreeSet<Sched>) -> (Darkness, i64) {
-        let rows: Vec<&Sched> = theirs.iter().collect();
+        // Of those that begin at one instant, the last has the others behind it: who is seen to run only when it leaves ran for
+        // no time.
+        let mut rows: Vec<&Sched> = theirs.iter().collect();
+        rows.sort_by_key(|r| (r.cpu, r.ts, r.dur != 0));
         let pairs = rows.windows(2).filter(|w| w[0].cpu == w[1].cpu && w[0].dur < 0);
         let between = pairs.map(|w| Dark { cpu: w[0].cpu, from: w[0].ts, to: w[1].ts, tid: w[0].tid });
         let lasts = rows.iter().enumerate().filter(|(i, r)| rows.get(i + 1).is_none_or(|next| next.cpu != r.cpu));
