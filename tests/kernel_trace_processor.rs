@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod load_support;
 mod trace_processor_support;
 #[path = "trace_processor_support/untraced.rs"]
 mod untraced;
@@ -10,14 +11,13 @@ mod untraced;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Read;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use load_support::{NeverIdle, Running, direct_reads, named, pin};
 use serde_json::Value;
 use trace_processor_support::{ask, load_and_ask, plain};
 use untraced::{Dark, Darkness, Sched};
@@ -44,18 +44,6 @@ impl Recording {
 fn recording() -> &'static Recording {
     static MADE: OnceLock<Recording> = OnceLock::new();
     MADE.get_or_init(record)
-}
-
-/// The recorder, that ends with the test.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        if self.0.try_wait().is_ok_and(|s| s.is_none()) {
-            let _ = self.0.kill();
-            let _ = self.0.wait();
-        }
-    }
 }
 
 fn record() -> Recording {
@@ -112,37 +100,16 @@ fn record() -> Recording {
     Recording { dir, renamed, segments, snapshot, export }
 }
 
-fn named(name: &str, body: impl FnOnce() + Send + 'static) -> thread::JoinHandle<()> {
-    thread::Builder::new().name(name.into()).spawn(body).unwrap()
-}
-
 /// Threads of known names that push each other off a CPU, wait for a disk, and mark what they do.
 fn load(dir: &Path, marker: &Path) {
-    let done = std::sync::Arc::new(AtomicBool::new(false));
-    // CPUs that are never idle: some virtual machines' kernels leave out the switches of their idle threads, and there
-    // would be less to compare.
-    let online = thread::available_parallelism().unwrap().get();
-    let never_idle: Vec<_> = (0..online)
-        .map(|_| {
-            let done = done.clone();
-            named("judge-last", move || {
-                let param = libc::sched_param { sched_priority: 0 };
-                // SAFETY: a valid policy and parameter for the calling thread.
-                assert_eq!(unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &param) }, 0);
-                while !done.load(Ordering::Relaxed) {
-                    std::hint::spin_loop();
-                }
-            })
-        })
-        .collect();
+    // With idle CPUs there would be less to compare.
+    let never_idle = NeverIdle::start("judge-last");
     let mut threads: Vec<_> = (0..2)
         .map(|_| {
             // Busy inside the kernel: there a thread that is pushed off is `R+`, and `R` where it was in its own code.
             named("judge-push", || {
                 let (mut zero, mut memory) = (fs::File::open("/dev/zero").unwrap(), vec![0; 16 << 20]);
-                let mut set = nix::sched::CpuSet::new();
-                set.set(0).unwrap();
-                nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &set).unwrap();
+                pin(0);
                 let end = Instant::now() + Duration::from_millis(300);
                 while Instant::now() < end {
                     zero.read_exact(&mut memory).unwrap();
@@ -155,7 +122,7 @@ fn load(dir: &Path, marker: &Path) {
     fs::File::open(&file).unwrap().sync_all().unwrap();
     // A process whose parent is gone before anybody can read of it, as daemons are.
     assert!(Command::new("sh").args(["-c", "sleep 0.654 & sleep 0.01"]).status().unwrap().success());
-    threads.push(named("judge-io", move || direct_reads(&file)));
+    threads.push(named("judge-io", move || direct_reads(&file, 1 << 16, 64, |_| {})));
     let marker = marker.to_owned();
     threads.push(named("judge-mark", move || {
         let write = |text: String| fs::write(&marker, text).unwrap();
@@ -170,21 +137,7 @@ fn load(dir: &Path, marker: &Path) {
     threads.into_iter().for_each(|t| t.join().unwrap());
     // Counters come once a second.
     thread::sleep(Duration::from_millis(1200));
-    done.store(true, Ordering::Relaxed);
-    never_idle.into_iter().for_each(|t| t.join().unwrap());
-}
-
-/// Blocked in D: reads past the page cache.
-fn direct_reads(path: &Path) {
-    let file = fs::OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(path).unwrap();
-    let layout = std::alloc::Layout::from_size_align(1 << 16, 4096).unwrap();
-    // SAFETY: the layout is not of size zero; the memory is freed with the same layout below.
-    let buffer = unsafe { std::slice::from_raw_parts_mut(std::alloc::alloc_zeroed(layout), layout.size()) };
-    for i in 0..64 {
-        file.read_at(buffer, (i % 16) << 16).unwrap();
-    }
-    // SAFETY: allocated above with this layout.
-    unsafe { std::alloc::dealloc(buffer.as_mut_ptr(), layout) };
+    drop(never_idle);
 }
 
 fn int(value: &Value) -> i64 {
