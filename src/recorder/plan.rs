@@ -436,6 +436,17 @@ mod tests {
     }
 
     #[test]
+    fn the_usual_places_are_those_of_this_kernel_and_not_of_rt() {
+        let usual = |kernel: Kernel| {
+            let format = |text: &str| EventFormat::parse(text).unwrap();
+            (plan(&format(kernel.sched_switch())).usual_switch, plan(&format(kernel.sched_waking())).usual_waking)
+        };
+        assert_eq!(usual(Kernel::V6_18), (true, true));
+        assert_eq!(usual(Kernel::V6_6Rt), (false, false), "one more common field moves them all");
+        assert_eq!(usual(Kernel::V4_9), (true, false), "`success` stands in front of the target CPU");
+    }
+
+    #[test]
     fn a_switch_of_another_shape_is_written_like_any_event() {
         let text = Kernel::V6_18.sched_switch().replace("prev_pid", "prev_tid");
         let mut table = EventTable::new();
