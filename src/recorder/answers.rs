@@ -8,7 +8,6 @@ use crossbeam_channel::{Receiver, TryRecvError, bounded};
 use super::clock;
 use super::control::{ClientId, Reply};
 use super::gauge::{Reading, forecast};
-use super::haste::Haste;
 use super::head::Moment;
 use super::run::Recorder;
 use super::snapshots::Merged;
@@ -127,10 +126,9 @@ impl Recorder {
         self.settling.finish();
     }
 
-    /// Copies the frames now; footer, name, and then the disk, are left to a thread of its own, which is in haste as well.
+    /// Copies the frames now; footer, name, and then the disk, are left to a thread of its own.
     fn take_snapshot(&mut self) {
         let Some(merged) = self.waiting.take() else { return };
-        let _haste = Haste::begin();
         let clients = merged.clients.clone();
         let ((show, shown), (settle, settled)) = (bounded(1), bounded(1));
         match self.snapshot(merged) {
