@@ -151,7 +151,12 @@ fn a_user_without_rights_records_and_the_shares_are_the_kernels_own() {
     let (bed, spinner) = (Bed::new(), spinner());
     let pid = spinner.0.id();
     let mut recorder = bed.record(&[]);
-    // The first looks find everybody.
+    // On a busy machine it takes seconds to get ready; then the first looks find everybody.
+    let end = Instant::now() + DEADLINE;
+    while bed.run(&["status"]).status.code() != Some(0) {
+        assert!(Instant::now() < end, "the recorder does not get ready");
+        thread::sleep(Duration::from_millis(50));
+    }
     thread::sleep(Duration::from_millis(500));
     // Several stretches: a machine that stands still for a moment keeps the sampler from looking, and what it did not see
     // it does not claim.
