@@ -91,4 +91,19 @@ mod tests {
         b.finish(0, Some(lost), &mut out);
         assert_eq!(count(&out), 1, "over a loss nobody can know");
     }
+
+    #[test]
+    fn what_stands_in_for_a_switch_is_one_left_out() {
+        let (mut b, mut out) = (BundleBuilder::new(), Vec::new());
+        b.full_switch(10, 0, &full(5, 0));
+        // 7 is seen when it wakes somebody, and later when it leaves.
+        b.stand_in(20, 7, 120, &[0; 16]);
+        b.waking(20, 8, 0, 120, &[0; 16], 0);
+        b.switch(30, 1, 0, 120, &[0; 16]);
+        b.stand_in(40, 7, 120, &[0; 16]);
+        b.switch(40, 1, 8, 120, &[0; 16]);
+        b.switch(50, 1, 0, 120, &[0; 16]);
+        b.finish(0, None, &mut out);
+        assert_eq!(count(&out), 2);
+    }
 }
