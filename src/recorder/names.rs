@@ -223,16 +223,18 @@ impl Names {
         self.threads.get(&tid)
     }
 
-    /// Appends everybody who lived at `from` (ns, boot) or came since, as a process tree of that instant. Of several
-    /// lives under one id the earliest counts: the later ones are told by the events between.
+    /// Appends everybody who lived at `from` (ns, boot) or came since and is still there, as a process tree of that instant. Of
+    /// several lives under one id the earliest counts: the later ones are told by the events between. So are those who came
+    /// since and ended: after minutes of short-lived processes they are thousands, and a snapshot would wait for their tree.
     ///
     /// Who came since is told as of its birth, behind the event that tells of it: Perfetto's trace processor would take whom a
     /// tree named before that event for somebody else.
     pub fn write_tree(&self, from: u64, out: &mut Vec<u8>) {
         let (mut processes, mut threads) = (Vec::new(), Vec::new());
         let mut taken = FxHashSet::default();
+        let came_since = |start: Option<u64>| start.is_some_and(|start| packets::birth(start) > from);
         for (_, thread, process) in self.dead.iter().filter(|d| d.0 >= from) {
-            if taken.insert(thread.tid) {
+            if taken.insert(thread.tid) && !came_since(thread.start) {
                 threads.push(thread.clone());
                 processes.extend(process.clone());
             }
@@ -242,7 +244,6 @@ impl Names {
         // In order, so that the same world gives the same bytes, and zstd finds what is alike side by side.
         processes.sort_by_key(|p| p.pid);
         threads.sort_by_key(|t| t.tid);
-        let came_since = |start: Option<u64>| start.is_some_and(|start| packets::birth(start) > from);
         let mut room = MAX_CMDLINES;
         for process in &mut processes {
             // The parent at birth may be nobody that this tree knows.
@@ -416,6 +417,19 @@ mod tests {
         assert_eq!(tree(&names, 150).1, [(500, 500, "second".into())]);
         names.forget_dead(101);
         assert_eq!(tree(&names, 50).1, [(500, 500, "second".into())]);
+    }
+
+    #[test]
+    fn who_came_since_and_ended_is_left_to_the_events() {
+        let mut names = Names::default();
+        names.hint(&new(10, 500, 1, 0, "there"));
+        names.hint(&Hint::Gone { ts: 300, tid: 500 });
+        names.hint(&new(100, 501, 1, 0, "brief"));
+        names.hint(&Hint::Gone { ts: 200, tid: 501 });
+        names.hint(&new(150, 502, 1, 0, "young"));
+        names.hint(&new(250, 501, 1, 0, "second of its id"));
+        assert_eq!(tree(&names, 50).1, [(500, 500, "there".into()), (502, 502, "young".into())]);
+        assert_eq!(tree(&names, 220).1.len(), 3, "the second 501 is the first since then");
     }
 
     #[test]
