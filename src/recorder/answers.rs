@@ -8,6 +8,7 @@ use crossbeam_channel::{Receiver, TryRecvError, bounded};
 use super::clock;
 use super::control::{ClientId, Reply};
 use super::gauge::{Reading, forecast};
+use super::haste::Haste;
 use super::head::Moment;
 use super::run::Recorder;
 use super::snapshots::Merged;
@@ -26,6 +27,9 @@ pub(super) struct Publishing {
 
 /// Its thread could not be started, or ended by a panic, which was printed.
 const GONE: &str = "the snapshot was not written: see the recorder's log";
+
+/// A longer snapshot is copied without haste, bytes: nothing else usual would run on that CPU for over a tenth of a second.
+const MOST_IN_HASTE: u64 = 128 << 20;
 
 impl Recorder {
     /// About once a second: what it costs, and a sign of life for the service manager.
@@ -129,23 +133,26 @@ impl Recorder {
     /// Copies the frames now; footer, name, and then the disk, are left to a thread of its own.
     fn take_snapshot(&mut self) {
         let Some(merged) = self.waiting.take() else { return };
+        let mut haste = self.crew.hurry();
         let clients = merged.clients.clone();
         let ((show, shown), (settle, settled)) = (bounded(1), bounded(1));
-        match self.snapshot(merged) {
+        match self.snapshot(merged, &mut haste) {
             Ok(prepared) => {
-                let nudge = self.nudge.clone();
+                let (nudge, hurry) = (self.nudge.clone(), haste.hand_down());
                 // The recorder waits for both answers, so there is somebody to hear them.
-                let publish = move || match prepared.show() {
-                    Ok((taken, still)) => {
-                        let _ = show.send(Ok(taken));
-                        let _ = nudge.write(1);
-                        let _ = settle.send(still.settle().map_err(|e| e.to_string()));
-                        let _ = nudge.write(1);
+                let publish = move || {
+                    let haste = hurry();
+                    let shown = prepared.show();
+                    drop(haste);
+                    match shown {
+                        Ok((taken, still)) => {
+                            let _ = show.send(Ok(taken));
+                            let _ = nudge.write(1);
+                            let _ = settle.send(still.settle().map_err(|e| e.to_string()));
+                        }
+                        Err(e) => drop(show.send(Err(e.to_string()))),
                     }
-                    Err(e) => {
-                        let _ = show.send(Err(e.to_string()));
-                        let _ = nudge.write(1);
-                    }
+                    let _ = nudge.write(1);
                 };
                 if let Err(e) = super::pipeline::spawn("dc-snapshot", publish) {
                     tracing::error!("snapshot: cannot start a thread: {e}");
@@ -178,7 +185,7 @@ impl Recorder {
         }
     }
 
-    fn snapshot(&self, merged: Merged) -> Result<Prepared, StoreError> {
+    fn snapshot(&self, merged: Merged, haste: &mut Haste) -> Result<Prepared, StoreError> {
         let growing = self.flush();
         let to = growing.as_ref().map_or_else(clock::boot_now, |g| g.footer.totals.end);
         let request = snapshot::Request {
@@ -203,6 +210,10 @@ impl Recorder {
         };
         self.world.head(&moment, &self.facts.names(), &mut head);
         note(&plan.note(), &mut head);
+        match plan.bytes() {
+            ..=MOST_IN_HASTE => haste.release_others(),
+            _ => haste.release(),
+        }
         plan.prepare(&self.store, &head, self.settings.store.level)
     }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use crossbeam_channel::{Receiver, Select, Sender};
 use rustc_hash::FxHashSet;
 
 use super::blocked::SharedSymbols;
@@ -26,15 +26,19 @@ use crate::sched::event::Tid;
 /// Files read from procfs before the thread pauses, and for how long it then does: at most some 6,000 files a second.
 const BATCH: usize = 64;
 const PAUSE: Duration = Duration::from_millis(10);
+/// Hints taken in at one go: they come while the lock is held.
+const MOST_HINTS: usize = 16 << 10;
 /// Longest sleep without looking whether the recording ends.
 const TICK: Duration = Duration::from_millis(500);
 /// Ended lives are kept this long beyond what a snapshot reaches back, ns.
 const DEAD_SLACK: u64 = 120_000_000_000;
 
 /// What the facts thread shares with the others.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Facts {
     names: Mutex<Names>,
+    /// From the capture path; taken under the lock of `names` only, so that all are heard in their order.
+    hints: Receiver<Hint>,
     scanned: (Mutex<bool>, Condvar),
     rescan: AtomicBool,
     stop: AtomicBool,
@@ -47,10 +51,34 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// The names; hold it shortly.
+    /// Nothing is known yet; `hints` will tell.
+    pub fn new(hints: Receiver<Hint>) -> Facts {
+        Facts {
+            names: Mutex::default(),
+            hints,
+            scanned: Default::default(),
+            rescan: AtomicBool::default(),
+            stop: AtomicBool::default(),
+            triggers: Mutex::default(),
+            recent: SharedRecent::default(),
+            symbols: SharedSymbols::default(),
+        }
+    }
+
+    /// The names; hold it shortly. Everything that was told until now is in them: a head that names a thread whose end the
+    /// segment before has told would begin another life.
     pub fn names(&self) -> MutexGuard<'_, Names> {
         // A panic of another thread while it held the lock leaves at worst one fact half told.
-        self.names.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        self.hints.try_iter().take(MOST_HINTS).for_each(|hint| names.hint(&hint));
+        names
+    }
+
+    /// Waits for a hint, at most `patience`; true if there is one, or nobody is left to tell any.
+    fn wait_for_hint(&self, patience: Duration) -> bool {
+        let mut select = Select::new();
+        select.recv(&self.hints);
+        select.ready_timeout(patience).is_ok()
     }
 
     /// Watches for these from now on.
@@ -106,8 +134,6 @@ impl SharedRecent {
 pub struct FactsThread {
     /// Shared state.
     pub facts: Arc<Facts>,
-    /// From the capture path.
-    pub hints: Receiver<Hint>,
     /// Whole packets for the next frame.
     pub packets: Sender<Vec<u8>>,
     /// procfs.
@@ -161,18 +187,11 @@ impl FactsThread {
         if let Some(due) = self.facts.names().next_due_at() {
             wait = wait.min(Duration::from_nanos(due.saturating_sub(clock::boot_now())));
         }
-        // Hints that come one by one would wake this thread one by one: let some gather.
-        match self.hints.recv_timeout(wait) {
-            Ok(first) => {
-                std::thread::sleep(PAUSE);
-                let mut names = self.facts.names();
-                names.hint(&first);
-                self.hints.try_iter().take(10_000).for_each(|hint| names.hint(&hint));
-                names.forget_dead(clock::boot_now().saturating_sub(self.reach + DEAD_SLACK));
-            }
-            Err(RecvTimeoutError::Timeout) => {}
-            // The encoder has ended; so will we.
-            Err(RecvTimeoutError::Disconnected) => std::thread::sleep(PAUSE),
+        if self.facts.wait_for_hint(wait) {
+            // Hints that come one by one would wake this thread one by one: let some gather.
+            std::thread::sleep(PAUSE);
+            let before = clock::boot_now().saturating_sub(self.reach + DEAD_SLACK);
+            self.facts.names().forget_dead(before);
         }
     }
 
@@ -191,12 +210,12 @@ impl FactsThread {
                     let (mut processes, mut threads) = (Vec::new(), Vec::new());
                     let mut names = self.facts.names();
                     for p in batch.processes.iter() {
-                        if !names.is_too_young(p, self.since, ts) && names.learn_process(p) {
+                        if !names.is_too_young(p, self.since, ts) && names.learn_process(p, ts) {
                             processes.extend(names.process(p.pid).cloned());
                         }
                     }
                     for t in batch.threads.iter() {
-                        if names.learn_thread(t) {
+                        if names.learn_thread(t, ts) {
                             threads.extend(names.thread(t.tid).cloned());
                         }
                     }
@@ -223,7 +242,7 @@ impl FactsThread {
             // Gone, or not ours to see: what the events told stays.
             let Ok(read) = self.proc.process(pid) else { continue };
             let mut names = self.facts.names();
-            if names.learn_process(&read) {
+            if names.learn_process(&read, ts) {
                 processes.extend(names.process(pid).cloned());
             }
         }
@@ -271,5 +290,30 @@ impl FactsThread {
             packets::counters(&samples, &mut out);
             self.hand_over(out);
         }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_does_not_name_who_was_told_to_have_ended() {
+        let (send, hints) = crossbeam_channel::bounded(4);
+        let facts = Facts::new(hints);
+        send.send(Hint::New { ts: 10, tid: 7, parent: 1, clone_flags: 0, comm: [b'x'; 16] }).unwrap();
+        assert!(facts.wait_for_hint(Duration::ZERO), "it is not taken by waiting for it");
+        assert_eq!(facts.names().thread(7).unwrap().start, Some(10));
+        assert!(!facts.wait_for_hint(Duration::ZERO));
+        // No thread of facts is there to take this one.
+        send.send(Hint::Gone { ts: 20, tid: 7 }).unwrap();
+        let mut head = Vec::new();
+        facts.names().write_tree(30, &mut head);
+        let mut living = Vec::new();
+        facts.names().write_tree(15, &mut living);
+        assert!(head.len() < living.len(), "whoever ended before the head begins is not in it");
+        drop(send);
+        assert!(facts.wait_for_hint(Duration::MAX), "the encoder has ended");
     }
 }

@@ -13,6 +13,7 @@ pub mod encode;
 pub mod encoder;
 pub mod facts;
 pub mod gauge;
+pub mod haste;
 pub mod head;
 pub mod live;
 pub mod machine;

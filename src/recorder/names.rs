@@ -27,6 +27,8 @@ const ROUNDING: u64 = 10_000_000;
 const YOUNG: u64 = 2_000_000_000;
 /// Ended lives kept at most.
 const MAX_DEAD: usize = 20_000;
+/// So many of the last ends are looked through for one that was told while procfs was read. A batch is read in milliseconds.
+const LATELY_DEAD: usize = 1024;
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -118,8 +120,9 @@ impl Names {
     }
 
     fn read_later(&mut self, pid: Tid, at: u64) {
-        self.due.retain(|d| d.1 != pid || !self.waiting.contains(&pid));
-        self.waiting.insert(pid);
+        if !self.waiting.insert(pid) {
+            self.due.retain(|d| d.1 != pid);
+        }
         self.due.push((at, pid));
     }
 
@@ -168,8 +171,17 @@ impl Names {
         young
     }
 
-    /// Takes what procfs said of a process; true if that is news.
-    pub fn learn_process(&mut self, read: &procfs::Process) -> bool {
+    /// True of a tid whose end, at `asked` (ns, boot) or after, was told while procfs was asked for it: the answer may be about
+    /// the life that is over.
+    fn ended_since(&self, tid: Tid, asked: u64) -> bool {
+        self.dead.iter().rev().take(LATELY_DEAD).any(|(end, thread, _)| thread.tid == tid && *end >= asked)
+    }
+
+    /// Takes what procfs, `asked` at that time (ns, boot), said of a process; true if that is news.
+    pub fn learn_process(&mut self, read: &procfs::Process, asked: u64) -> bool {
+        if self.ended_since(read.pid, asked) {
+            return false;
+        }
         // Whose child it is does not change with who looks after it: tools would take it for another process.
         let ppid = self.processes.get(&read.pid).map_or(read.ppid, |p| p.ppid);
         if ppid != read.ppid {
@@ -193,8 +205,11 @@ impl Names {
         true
     }
 
-    /// Takes what procfs said of a thread; true if that is news.
-    pub fn learn_thread(&mut self, read: &procfs::Thread) -> bool {
+    /// Takes what procfs, `asked` at that time (ns, boot), said of a thread; true if that is news.
+    pub fn learn_thread(&mut self, read: &procfs::Thread, asked: u64) -> bool {
+        if self.ended_since(read.tid, asked) {
+            return false;
+        }
         let start = self.threads.get(&read.tid).and_then(|t| t.start).or(Some(read.start));
         let thread = Thread { tid: read.tid, pid: read.pid, name: read.name.clone(), start };
         if self.threads.get(&read.tid) == Some(&thread) {
@@ -273,195 +288,4 @@ fn text(comm: &[u8]) -> &[u8] {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-    use crate::names::NameTable;
-    use crate::perfetto::decode::Decoder;
-    use crate::sched::event::Item;
-
-    fn comm(name: &str) -> [u8; 16] {
-        let mut out = [0; 16];
-        out[..name.len()].copy_from_slice(name.as_bytes());
-        out
-    }
-
-    fn new(ts: u64, tid: Tid, parent: Tid, clone_flags: u64, name: &str) -> Hint {
-        Hint::New { ts, tid, parent, clone_flags, comm: comm(name) }
-    }
-
-    fn tree(names: &Names, from: u64) -> (Vec<Tid>, Vec<(Tid, Tid, String)>) {
-        let mut out = Vec::new();
-        names.write_tree(from, &mut out);
-        let (mut pids, mut tids, mut table) = (Vec::new(), Vec::new(), NameTable::new());
-        let mut items = Vec::new();
-        Decoder::new().decode(&out, &mut table, &mut |item| items.push(item)).unwrap();
-        for item in items {
-            match item {
-                Item::Process(p) => pids.push(p.pid),
-                Item::Thread(t) => tids.push((t.tid, t.pid, table.text(t.name))),
-                _ => {}
-            }
-        }
-        (pids, tids)
-    }
-
-    #[test]
-    fn case_50_threads_of_a_sleeping_leader_have_their_process() {
-        let mut names = Names::default();
-        names.hint(&new(10, 500, 1, 0, "sh"));
-        names.hint(&Hint::Renamed { ts: 12, tid: 500, comm: comm("train.py") });
-        names.hint(&new(20, 501, 500, CLONE_THREAD, "loader"));
-        names.hint(&new(30, 502, 501, CLONE_THREAD, "loader"));
-        let (pids, tids) = tree(&names, 100);
-        assert_eq!(pids, [500]);
-        assert_eq!(tids[2], (502, 500, "loader".into()), "a thread of a thread belongs to the leader");
-        assert_eq!(names.process(500).unwrap().name, b"train.py");
-    }
-
-    #[test]
-    fn case_52_54_a_process_is_read_once_and_not_at_all_if_it_is_gone_by_then() {
-        let mut names = Names::default();
-        names.hint(&new(0, 7, 1, 0, "a"));
-        names.hint(&new(0, 8, 1, 0, "b"));
-        names.hint(&Hint::Exec { ts: 5, tid: 7, old_tid: 7 });
-        names.hint(&Hint::Gone { ts: 6, tid: 8 });
-        assert_eq!(names.next_due(EXEC_DELAY), None);
-        assert_eq!(names.next_due(EXEC_DELAY + 5), Some(7));
-        assert_eq!(names.next_due(u64::MAX), None);
-    }
-
-    #[test]
-    fn the_parent_is_that_of_the_birth_until_it_is_gone_and_the_tree_stands_alone() {
-        let mut names = Names::default();
-        names.hint(&new(5, 400, 1, 0, "sh"));
-        names.hint(&new(10, 500, 400, 0, "sh"));
-        let read = procfs::Process { pid: 500, ppid: 1, name: b"daemon".to_vec(), ..Default::default() };
-        let read = procfs::Process { cmdline: vec![b"daemon".to_vec()], ..read };
-        assert!(names.learn_process(&read));
-        assert_eq!(names.process(500).unwrap().ppid, 400, "as the event said, whoever looks after it now");
-        let parent = |names: &Names| {
-            let (mut out, mut ppid, mut table) = (Vec::new(), None, NameTable::new());
-            names.write_tree(20, &mut out);
-            let mut take = |item| match item {
-                Item::Process(p) if p.pid == 500 => ppid = p.ppid,
-                _ => {}
-            };
-            Decoder::new().decode(&out, &mut table, &mut take).unwrap();
-            ppid
-        };
-        assert_eq!(parent(&names), Some(400));
-        names.hint(&Hint::Gone { ts: 15, tid: 400 });
-        assert_eq!(parent(&names), Some(1), "400 is in no tree that begins after its end");
-    }
-
-    #[test]
-    fn case_48_one_life_that_a_scan_met_before_its_birth_was_told_is_not_two() {
-        let mut names = Names::default();
-        let thread =
-            procfs::Thread { tid: 501, pid: 500, name: b"loader".to_vec(), start: 120_000_000, ..Default::default() };
-        assert!(names.learn_thread(&thread));
-        names.hint(&new(123_456_789, 501, 500, CLONE_THREAD, "python3"));
-        assert_eq!(tree(&names, 0).1, [(501, 500, "loader".into())]);
-        assert_eq!(names.thread(501).unwrap().start, Some(123_456_789), "exact now");
-        assert!(names.dead.is_empty(), "nobody ended");
-        names.hint(&new(140_000_000, 501, 500, CLONE_THREAD, "other"));
-        assert_eq!(
-            (names.dead.len(), names.thread(501).unwrap().name.as_slice()),
-            (1, &b"other"[..]),
-            "a later one is another"
-        );
-    }
-
-    #[test]
-    fn a_process_met_before_its_birth_was_told_waits_for_it() {
-        let mut names = Names::default();
-        let s = 1_000_000_000;
-        let read = |start| procfs::Process { pid: 500, ppid: 1, name: b"sleep".to_vec(), start, ..Default::default() };
-        assert!(!names.is_too_young(&read(10 * s), 0, 12 * s), "its birth would have been told by now");
-        assert!(!names.is_too_young(&read(11 * s), 11 * s + ROUNDING, 12 * s), "it was born before the recording");
-        assert!(names.is_too_young(&read(11 * s), 11 * s, 12 * s));
-        assert!(names.learn_thread(&procfs::Thread {
-            tid: 500,
-            pid: 500,
-            name: b"sleep".to_vec(),
-            start: 11 * s,
-            ..Default::default()
-        }));
-        names.hint(&new(11 * s + 5, 500, 400, 0, "sh"));
-        assert_eq!(names.process(500).map(|p| (p.ppid, p.start)), Some((400, Some(11 * s + 5))));
-        assert_eq!(names.thread(500).unwrap().name, b"sleep", "what was read is younger than the event");
-        assert_eq!(names.next_due(14 * s), Some(500));
-        names.learn_process(&read(11 * s));
-        assert_eq!(names.process(500).unwrap().ppid, 400, "whoever looks after it by then");
-    }
-
-    #[test]
-    fn case_46_a_head_has_the_name_in_effect_at_its_time() {
-        let mut names = Names::default();
-        names.hint(&new(10, 500, 1, 0, "sh"));
-        names.hint(&new(20, 501, 500, CLONE_THREAD, "sh"));
-        assert_eq!(tree(&names, 25).1[1], (501, 500, "sh".into()));
-        names.hint(&Hint::Renamed { ts: 30, tid: 501, comm: comm("loader:0") });
-        assert_eq!(tree(&names, 60).1[1], (501, 500, "loader:0".into()));
-        assert_eq!(names.process(500).unwrap().name, b"sh", "a thread's name is not its process's");
-    }
-
-    #[test]
-    fn case_48_a_snapshot_that_reaches_back_sees_the_life_of_then() {
-        let mut names = Names::default();
-        names.hint(&new(10, 500, 1, 0, "first"));
-        names.hint(&Hint::Gone { ts: 100, tid: 500 });
-        names.hint(&new(200, 500, 1, 0, "second"));
-        assert_eq!(tree(&names, 50).1, [(500, 500, "first".into())]);
-        assert_eq!(tree(&names, 150).1, [(500, 500, "second".into())]);
-        names.forget_dead(101);
-        assert_eq!(tree(&names, 50).1, [(500, 500, "second".into())]);
-    }
-
-    #[test]
-    fn who_came_since_and_ended_is_left_to_the_events() {
-        let mut names = Names::default();
-        names.hint(&new(10, 500, 1, 0, "there"));
-        names.hint(&Hint::Gone { ts: 300, tid: 500 });
-        names.hint(&new(100, 501, 1, 0, "brief"));
-        names.hint(&Hint::Gone { ts: 200, tid: 501 });
-        names.hint(&new(150, 502, 1, 0, "young"));
-        names.hint(&new(250, 501, 1, 0, "second of its id"));
-        assert_eq!(tree(&names, 50).1, [(500, 500, "there".into()), (502, 502, "young".into())]);
-        assert_eq!(tree(&names, 220).1.len(), 3, "the second 501 is the first since then");
-    }
-
-    #[test]
-    fn a_scan_ends_lives_whose_end_was_missed() {
-        let mut names = Names::default();
-        names.hint(&new(10, 7, 1, 0, "a"));
-        names.hint(&new(900, 8, 1, 0, "younger"));
-        names.only_these(&FxHashSet::default(), 500);
-        assert!(names.thread(7).is_none() && names.thread(8).is_some());
-    }
-
-    #[test]
-    fn what_procfs_says_is_news_once_and_keeps_the_exact_start() {
-        let mut names = Names::default();
-        names.hint(&new(123_456_789, 7, 1, 0, "sh"));
-        let read = procfs::Process { pid: 7, ppid: 1, name: b"sh".to_vec(), start: 120_000_000, ..Default::default() };
-        let read = procfs::Process { cmdline: vec![b"sh".to_vec()], ..read };
-        assert!(names.learn_process(&read));
-        assert!(!names.learn_process(&read));
-        assert_eq!(names.process(7).unwrap().start, Some(123_456_789));
-    }
-
-    #[test]
-    fn command_lines_cannot_blow_up_a_head() {
-        let mut names = Names::default();
-        for pid in 1..=4000 {
-            let cmdline = vec![vec![b'x'; 4000]];
-            names.processes.insert(pid, Process { pid, cmdline, name: b"x".to_vec(), ..Process::default() });
-        }
-        let mut out = Vec::new();
-        names.write_tree(0, &mut out);
-        assert!((8 << 20..9 << 20).contains(&out.len()), "{} bytes of 16 MB", out.len());
-        assert_eq!(tree(&names, 0).0.len(), 4000, "everybody is named all the same");
-    }
-}
+mod tests;

@@ -15,6 +15,7 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use super::clock;
 use super::encode::Encode;
 use super::facts::Facts;
+use super::haste::Crew;
 use super::head::{Moment, World};
 use super::live::Live;
 use super::reader::{Batch, Command, CycleEnd, ReaderParts};
@@ -329,6 +330,8 @@ pub struct Parts<E: Encode> {
     pub segment: Option<Duration>,
     /// When the recording begins.
     pub began: ClockSnapshot,
+    /// What its threads belong to.
+    pub crew: Crew,
 }
 
 impl Pipeline {
@@ -366,12 +369,12 @@ impl Pipeline {
             compressor: FrameCompressor::new(parts.level)?,
         };
         let (keeper, writer) = (parts.keeper, parts.writer);
-        let (began, stats) = (parts.began, parts.stats);
+        let (began, stats, crew) = (parts.began, parts.stats, parts.crew);
         let threads = vec![
             spawn("dc-keeper", move || keeper.run())?,
-            spawn("dc-writer", move || writer.run(&frames))?,
-            spawn("dc-encoder", move || encoding.run(&began, stats))?,
-            spawn(P::NAME, move || reader.run())?,
+            crew.spawn("dc-writer", move || writer.run(&frames))?,
+            crew.spawn("dc-encoder", move || encoding.run(&began, stats))?,
+            crew.spawn(P::NAME, move || reader.run())?,
         ];
         Ok(Pipeline { commands, wake, threads })
     }

@@ -19,6 +19,7 @@ use super::clock;
 use super::control::{ClientId, Reply, Request, Server};
 use super::facts::Facts;
 use super::gauge::Gauge;
+use super::haste::Crew;
 use super::head::World;
 use super::live::Live;
 use super::origin::Origin;
@@ -85,6 +86,7 @@ pub struct Recorder {
     pub(super) places: Places,
     pub(super) origin: Origin,
     pub(super) pipeline: Option<Pipeline>,
+    pub(super) crew: Crew,
     pub(super) facts: Arc<Facts>,
     facts_thread: Option<JoinHandle<()>>,
     pub(super) live: Arc<Live>,
@@ -157,7 +159,8 @@ impl Recorder {
         let nudge = Arc::new(nudge.map_err(|e| io_error("make an eventfd")(e.into()))?);
         let live = Arc::new(Live::default());
         live.lock().limits = limits(&settings);
-        let (facts, facts_thread, channels) = setup::start_facts(&settings, &origin, &nudge)?;
+        let crew = Crew::default();
+        let (facts, facts_thread, channels) = setup::start_facts(&settings, &origin, &nudge, &crew)?;
         let world = Arc::new(machine::world(&settings, &origin));
         let own = Arc::new(OnceLock::new());
         let began = clock::snapshot();
@@ -171,6 +174,7 @@ impl Recorder {
             own: &own,
             began,
             channels,
+            crew: &crew,
         }
         .start(&origin, readers)?;
         let proc = Proc::system();
@@ -194,6 +198,7 @@ impl Recorder {
             places,
             origin,
             pipeline: Some(pipeline),
+            crew,
             facts,
             facts_thread: Some(facts_thread),
             live,

@@ -12,10 +12,11 @@ use super::blocked::Stacks;
 use super::encode::Encode;
 use super::encoder::{Encoder, EncoderParts, Hint};
 use super::facts::{Facts, FactsThread};
+use super::haste::Crew;
 use super::head::World;
 use super::live::Live;
 use super::origin::Origin;
-use super::pipeline::{Parts, Pipeline, Produce, spawn};
+use super::pipeline::{Parts, Pipeline, Produce};
 use super::plan::Plan;
 use super::reader::{ReaderParts, ReaderThread, Source};
 use super::run::{RunError, io_error};
@@ -55,16 +56,16 @@ pub(super) fn start_facts(
     settings: &Settings,
     origin: &Origin,
     nudge: &Arc<EventFd>,
+    crew: &Crew,
 ) -> Result<FactsStarted, RunError> {
     let (hints, take_hints) = bounded(HINTS);
     let (send_packets, packets) = bounded(PACKETS);
     let (send_fired, fired) = unbounded();
-    let facts = Arc::new(Facts::default());
+    let facts = Arc::new(Facts::new(take_hints));
     facts.set_triggers(Triggers::new(&settings.triggers));
     let nudge = nudge.clone();
     let thread = FactsThread {
         facts: facts.clone(),
-        hints: take_hints,
         packets: send_packets,
         proc: Proc::system().with_command_lines(settings.capture.command_lines),
         kallsyms: origin.has_stacks().then_some(Path::new("/proc/kallsyms")),
@@ -76,7 +77,7 @@ pub(super) fn start_facts(
             let _ = nudge.write(1);
         }),
     };
-    let handle = spawn("dc-facts", move || thread.run()).map_err(io_error("start a thread"))?;
+    let handle = crew.spawn("dc-facts", move || thread.run()).map_err(io_error("start a thread"))?;
     facts.wait_scanned(FIRST_SCAN);
     Ok((facts, handle, Channels { hints, packets, fired }))
 }
@@ -91,6 +92,7 @@ pub(super) struct Setup<'a> {
     pub(super) own: &'a Arc<OnceLock<Vec<Tid>>>,
     pub(super) began: ClockSnapshot,
     pub(super) channels: Channels,
+    pub(super) crew: &'a Crew,
 }
 
 impl Setup<'_> {
@@ -159,6 +161,7 @@ impl Setup<'_> {
             level: store.level,
             segment: (!store.segment.is_zero()).then_some(store.segment),
             began: self.began,
+            crew: self.crew.clone(),
         };
         Pipeline::start(parts, reader).map_err(io_error("start the capture threads"))
     }

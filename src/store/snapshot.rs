@@ -200,6 +200,12 @@ impl Plan {
         self.window
     }
 
+    /// Bytes to be copied.
+    pub fn bytes(&self) -> u64 {
+        let runs = self.sources.iter().filter_map(|s| byte_run(&s.footer.frames, &s.frames));
+        runs.map(|run| run.end - run.start).sum()
+    }
+
     /// Why it is taken and what it holds, as the footer will say (for the head's own metadata).
     pub fn note(&self) -> SnapshotNote {
         SnapshotNote {

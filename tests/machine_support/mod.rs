@@ -244,8 +244,11 @@ pub fn record(dir: &Path, story: Story) -> Store {
     for tid in 100..110 {
         machine.threads.insert(tid, State::Asleep);
         let (name, start) = (format!("old{tid}").into_bytes(), 10 * MS * tid as u64);
-        names.learn_process(&procfs::Process { pid: tid, ppid: 1, name: name.clone(), start, ..Default::default() });
-        names.learn_thread(&procfs::Thread { tid, pid: tid, name, start, ..Default::default() });
+        names.learn_process(
+            &procfs::Process { pid: tid, ppid: 1, name: name.clone(), start, ..Default::default() },
+            start,
+        );
+        names.learn_thread(&procfs::Thread { tid, pid: tid, name, start, ..Default::default() }, start);
     }
     let world = World {
         system: System { release: b"6.18.44".to_vec(), cpus: 2, ..System::default() },

@@ -17,6 +17,7 @@ use dashcam::recorder::blocked::Stacks;
 use dashcam::recorder::clock;
 use dashcam::recorder::encoder::{Encoder, EncoderParts};
 use dashcam::recorder::facts::Facts;
+use dashcam::recorder::haste::Crew;
 use dashcam::recorder::head::World;
 use dashcam::recorder::live::Live;
 use dashcam::recorder::pipeline::{Parts, Pipeline};
@@ -140,10 +141,10 @@ pub fn record(dir: &Path, load: Load) -> Made {
         pairs += more;
         readers.push(CpuReader::from_source(cpu, LAYOUT.sub_buffer_size(), Box::new(pages), Duration::ZERO));
     }
-    let facts = Arc::new(Facts::default());
     let live = Arc::new(Live::default());
     live.lock().limits = (Limits::default(), 0.0);
-    let (hints, _hints) = crossbeam_channel::bounded(1024);
+    let (hints, take_hints) = crossbeam_channel::bounded(1024);
+    let facts = Arc::new(Facts::new(take_hints));
     let (_packets, packets) = crossbeam_channel::bounded(1);
     let stats: Vec<_> = (0..load.cpus).map(|c| (c, CpuStats::default())).collect();
     let boot = BootId::parse("0c1d2e3f-0011-2233-4455-66778899aabb");
@@ -178,6 +179,7 @@ pub fn record(dir: &Path, load: Load) -> Made {
         level: 2,
         segment: Some(load.segment),
         began,
+        crew: Crew::default(),
     };
     // Where it may, the recorder goes ahead of what else this machine does: it is asked to lose nothing. Threads inherit it.
     // SAFETY: no memory is involved; who has no right to a lower value keeps the one it has.
