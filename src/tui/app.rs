@@ -3,7 +3,8 @@
 //! All input and output of the terminal's side happens here and in [`super::terminal`]. Keys are answered at once, whatever
 //! the worker does: it has a thread and a mailbox of its own.
 
-use super::answers::{Answer, Deed, Done};
+use super::answers::Answer;
+use super::deeds::{Deed, Done};
 use super::history::History;
 use super::input::{self, Input};
 use super::keeper::{self, Recorder};

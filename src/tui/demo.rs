@@ -13,6 +13,7 @@ pub use store::*;
 use super::actions::Context;
 use super::answers::*;
 use super::cursor::Cursor;
+use super::deeds::*;
 use super::keymap::{Found, Keymap};
 use super::keys::Key;
 use super::labels::NewLabels;

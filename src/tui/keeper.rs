@@ -3,7 +3,7 @@
 //! A face implements [`Recorder`] over whatever runs there (a control socket, a recorder in the same process, or nothing);
 //! the keeper's own thread calls it, so that neither a slow disk nor a silent socket can hold a key up.
 
-use super::answers::{Deed, Done, RecorderView};
+use super::deeds::{Deed, Done, RecorderView};
 use super::stored;
 use crate::sched::summary::Window;
 use crate::store::Store;

@@ -9,6 +9,7 @@ pub mod answers;
 pub mod app;
 mod asking;
 pub mod cursor;
+pub mod deeds;
 pub mod fuzzy;
 mod grouping;
 pub mod history;

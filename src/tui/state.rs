@@ -8,8 +8,9 @@ mod screens;
 pub use screens::{CpuState, OverviewState, Pane, Popup, SegmentsState, SnapshotsState, ThreadState, TimelineState};
 
 use super::actions::{Action, Context};
-use super::answers::{Answer, Ask, Deed, Done, Question, RecorderView, SegmentRow};
+use super::answers::{Answer, Ask, Question};
 use super::cursor::Cursor;
+use super::deeds::{Deed, Done, RecorderView, SegmentRow};
 use super::keymap::Keymap;
 use super::keys::Key;
 use super::labels::Labels;

@@ -3,7 +3,7 @@
 //! A segment's summary (one cell per second and CPU) is read once and kept as one small cell per second; a day is 86,400 of
 //! them. Never reads a frame of events.
 
-use super::answers::{MarkRow, SegmentRow, SnapshotRow, StoreColumn, StoreView};
+use super::deeds::{MarkRow, SegmentRow, SnapshotRow, StoreColumn, StoreView};
 use crate::names::printable;
 use crate::sched::marks::{self, Marker};
 use crate::sched::summary::Window;

@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::answers::{Deed, Done};
 use super::cursor::Mode;
+use super::deeds::{Deed, Done};
 use super::demo::{self, full, press, text, type_line};
 use super::screens::columns::Column;
 use super::state::{Effect, Msg, Pane, Popup, Screen, State};

@@ -13,7 +13,8 @@ mod moves;
 
 pub use lists::resort;
 
-use super::answers::{Ask, Deed, Page, Question, When};
+use super::answers::{Ask, Page, Question, When};
+use super::deeds::Deed;
 use super::screens::{self, overview, timeline};
 use super::state::{Effect, Msg, Popup, Screen, Slot, State};
 use crate::sched::summary::Window;

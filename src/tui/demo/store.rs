@@ -2,7 +2,7 @@
 
 use super::data::{EDGE, MS, REAL, S, US};
 use crate::sched::summary::Window;
-use crate::tui::answers::{MarkRow, RecorderView, SegmentRow, SnapshotRow, StoreColumn, StoreView};
+use crate::tui::deeds::{MarkRow, RecorderView, SegmentRow, SnapshotRow, StoreColumn, StoreView};
 
 pub fn store() -> StoreView {
     let n = 59;

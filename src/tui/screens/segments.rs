@@ -1,7 +1,7 @@
 //! The segments screen: the store over hours, drawn from footers alone, and the list of its segments.
 
 use crate::time::{self, Digits};
-use crate::tui::answers::{SegmentRow, StoreView};
+use crate::tui::deeds::{SegmentRow, StoreView};
 use crate::tui::pen::Pen;
 use crate::tui::state::State;
 use crate::tui::theme::Tone;
@@ -87,9 +87,8 @@ fn draw_rule(data: &StoreView, pen: &mut Pen<'_>) {
 
 fn draw_graphs(state: &State, data: &StoreView, pen: &mut Pen<'_>) {
     let w = pen.w();
-    let most = |of: fn(&crate::tui::answers::StoreColumn) -> Option<u32>| {
-        data.columns.iter().filter_map(of).max().unwrap_or(0)
-    };
+    let most =
+        |of: fn(&crate::tui::deeds::StoreColumn) -> Option<u32>| data.columns.iter().filter_map(of).max().unwrap_or(0);
     let ready_most = most(|c| c.ready);
     let blocked_most = most(|c| c.blocked);
     // Waits span many orders of magnitude: their height is logarithmic, from 1 µs to the worst.

@@ -2,7 +2,7 @@
 
 use crate::time::{self, Digits};
 use crate::tui::actions::Action;
-use crate::tui::answers::SnapshotRow;
+use crate::tui::deeds::SnapshotRow;
 use crate::tui::pen::Pen;
 use crate::tui::state::State;
 use crate::tui::theme::Tone;

@@ -3,10 +3,10 @@
 use crate::sched::fold::Utid;
 use crate::sched::summary::{CpuDetail, Link, Overview, ThreadDetail, WaitedOn, Window};
 use crate::tui::answers::{
-    CompareRow, Grouping, GrowingFigures, MarkRow, QueryView, RawEvent, SearchFor, Slice, SnapshotRow, StoreView,
-    TimelineView, Tracks,
+    CompareRow, Grouping, GrowingFigures, QueryView, RawEvent, SearchFor, Slice, TimelineView, Tracks,
 };
 use crate::tui::cursor::Cursor;
+use crate::tui::deeds::{MarkRow, SnapshotRow, StoreView};
 use crate::tui::prompt::Prompt;
 use crate::tui::screens::columns::Column;
 use std::sync::Arc;

@@ -3,7 +3,8 @@
 use super::{ask_chain, ask_events, ask_store, lists};
 use crate::sched::fold::Utid;
 use crate::sched::summary::TrackId;
-use crate::tui::answers::{Answer, Ask, Deed, Done, MarkRow, Reply, Slice, Tracks};
+use crate::tui::answers::{Answer, Ask, Reply, Slice, Tracks};
+use crate::tui::deeds::{Deed, Done, MarkRow};
 use crate::tui::labels::NewLabels;
 use crate::tui::state::{Effect, Popup, Screen, State};
 

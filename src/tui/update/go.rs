@@ -3,8 +3,9 @@
 use super::{ask_pick, ask_store, lists};
 use crate::sched::fold::Utid;
 use crate::sched::summary::{FindingKind, TrackId, Wait, Window};
-use crate::tui::answers::{Ask, Deed, Tracks};
+use crate::tui::answers::{Ask, Tracks};
 use crate::tui::cursor::Cursor;
+use crate::tui::deeds::Deed;
 use crate::tui::state::{Effect, Pane, Screen, Slot, State};
 
 /// So many screens are kept to go back to.

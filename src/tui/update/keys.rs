@@ -3,7 +3,8 @@
 use super::{ask_chain, ask_comparison, ask_events, ask_pick, go, lines, lists, moves};
 use crate::sched::event::ThreadNow;
 use crate::tui::actions::{Action, Context};
-use crate::tui::answers::{Ask, Deed};
+use crate::tui::answers::Ask;
+use crate::tui::deeds::Deed;
 use crate::tui::keymap::Found;
 use crate::tui::keys::Key;
 use crate::tui::prompt::{Prompt, Purpose};

@@ -2,7 +2,8 @@
 
 use super::{ask_pick, ask_query, keys, lists, moves};
 use crate::tui::actions::Action;
-use crate::tui::answers::{Ask, Deed};
+use crate::tui::answers::Ask;
+use crate::tui::deeds::Deed;
 use crate::tui::prompt::{Prompt, Purpose, queries_like};
 use crate::tui::state::{Effect, Popup, State};
 
