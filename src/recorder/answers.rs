@@ -17,6 +17,7 @@ use crate::sched::summary::Window;
 use crate::store::StoreError;
 use crate::store::catalog::Catalog;
 use crate::store::snapshot::{self, Prepared, Taken};
+use crate::units;
 
 /// A snapshot whose frames are copied, about to be seen.
 pub(super) struct Publishing {
@@ -97,7 +98,8 @@ impl Recorder {
     }
 
     /// Answers those whose snapshot is there by now, then takes the one whose time has come.
-    pub(super) fn take_snapshots(&mut self) {
+    /// Who waits for it is in haste.
+    pub(super) fn take_snapshots(&mut self, haste: Haste) {
         self.settling.look();
         match self.publishing.as_ref().map(|p| p.shown.try_recv()) {
             Some(Err(TryRecvError::Empty)) => return, // the others wait for its end
@@ -106,7 +108,7 @@ impl Recorder {
             None => {}
         }
         if self.snapshot_due_in(Instant::now()).is_some_and(|due| due.is_zero()) {
-            self.take_snapshot();
+            self.take_snapshot(haste);
         }
     }
 
@@ -124,16 +126,16 @@ impl Recorder {
                     let result = publishing.shown.recv().unwrap_or_else(|_| Err(GONE.to_owned()));
                     self.published(result);
                 }
-                None => self.take_snapshot(),
+                None => self.take_snapshot(Haste::alone()),
             }
         }
         self.settling.finish();
     }
 
     /// Copies the frames now; footer, name, and then the disk, are left to a thread of its own.
-    fn take_snapshot(&mut self) {
+    fn take_snapshot(&mut self, haste: Haste) {
         let Some(merged) = self.waiting.take() else { return };
-        let mut haste = self.crew.hurry();
+        let mut haste = self.crew.join(haste);
         let clients = merged.clients.clone();
         let ((show, shown), (settle, settled)) = (bounded(1), bounded(1));
         match self.snapshot(merged, &mut haste) {
@@ -168,7 +170,8 @@ impl Recorder {
         let reply = match result {
             Ok(taken) => {
                 let path = taken.file.path.clone();
-                tracing::info!("snapshot {taken}");
+                let took = taken.totals.snapshot.as_ref().map(|s| clock::boot_now().saturating_sub(s.requested_at));
+                tracing::info!("snapshot {taken}, in {}", units::show::span(took.unwrap_or(0)));
                 self.snapshots = (self.snapshots.0 + 1, Some(path.clone()));
                 self.settling.push(path.clone(), settled);
                 let window = taken.totals.window();

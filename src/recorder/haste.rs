@@ -3,7 +3,8 @@
 //! A snapshot is some ten steps from thread to thread and some tens of milliseconds of copying. Beside hundreds of busy
 //! threads the usual scheduling class makes half a second of that, whatever the nice value: under autogroups and cgroups a
 //! nice value counts within the group only (sched(7), "The autogroup feature"). So for just that long the threads in its way
-//! are real-time threads of the lowest priority: before everything usual, behind whatever is real-time itself.
+//! are real-time threads of the lowest priority: before everything usual, behind whatever is real-time itself. Whoever waits
+//! for a request to come, or for its answer, waits like this, too, so that it is not late from the start.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,15 +27,13 @@ impl Crew {
     pub fn spawn(&self, name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
         let crew = self.clone();
         spawn(name, move || {
-            let _member = crew.join();
+            let _member = crew.enlist();
             body();
         })
     }
 
-    /// Everybody of the crew, and the caller, go first until what this gives back is dropped; as far as this user may do
-    /// that (CAP_SYS_NICE, or RLIMIT_RTPRIO of 1), and those are not real-time threads already.
-    pub fn hurry(&self) -> Haste {
-        let mut haste = Haste::alone();
+    /// Everybody of the crew joins the caller in its haste; those that are real-time threads already are left alone.
+    pub fn join(&self, mut haste: Haste) -> Haste {
         if haste.0.is_empty() {
             return haste;
         }
@@ -43,7 +42,7 @@ impl Crew {
         haste
     }
 
-    fn join(&self) -> Member {
+    fn enlist(&self) -> Member {
         let tid = gettid().as_raw();
         self.members().push(tid);
         Member { crew: self.clone(), tid }
@@ -71,7 +70,8 @@ impl Drop for Member {
 pub struct Haste(Vec<Hurried>);
 
 impl Haste {
-    /// The calling thread goes first.
+    /// The calling thread goes first until what this gives back is dropped; if this user may do that (CAP_SYS_NICE, or
+    /// RLIMIT_RTPRIO of 1), and it is no real-time thread already.
     pub fn alone() -> Haste {
         Haste(Hurried::begin(gettid().as_raw()).into_iter().collect())
     }
@@ -183,7 +183,7 @@ mod tests {
         });
         let member: Tid = told.recv().unwrap();
         {
-            let haste = crew.hurry();
+            let haste = crew.join(Haste::alone());
             assert_eq!((own(), Policy::of(member).unwrap()), (expected, expected));
             let taken = haste.hand_down();
             let child = std::thread::spawn(move || {
@@ -192,7 +192,7 @@ mod tests {
                 (inherited, own())
             });
             assert_eq!(child.join().unwrap(), (expected, usual), "a child in haste steps back by itself");
-            drop(crew.hurry());
+            drop(crew.join(Haste::alone()));
             assert_eq!(own(), expected, "who goes first already is left alone");
         }
         assert_eq!((own(), Policy::of(member).unwrap()), (usual, usual));

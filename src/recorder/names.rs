@@ -27,8 +27,9 @@ const ROUNDING: u64 = 10_000_000;
 const YOUNG: u64 = 2_000_000_000;
 /// Ended lives kept at most.
 const MAX_DEAD: usize = 20_000;
-/// So many of the last ends are looked through for one that was told while procfs was read. A batch is read in milliseconds.
-const LATELY_DEAD: usize = 1024;
+/// So many of the last ends, and of the last new names, are looked through for one that was told while procfs was read. A
+/// batch is read in milliseconds.
+const LATELY: usize = 1024;
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -37,6 +38,8 @@ pub struct Names {
     threads: FxHashMap<Tid, Thread>,
     /// When it ended (ns, boot), and what it was; the process if it was a leader.
     dead: VecDeque<(u64, Thread, Option<Process>)>,
+    /// When threads got a new name last (ns, boot), and which: the last [`LATELY`] of them.
+    renamed: VecDeque<(u64, Tid)>,
     /// Processes to be read from procfs: when, and which; in no order.
     due: Vec<(u64, Tid)>,
     waiting: FxHashSet<Tid>,
@@ -49,8 +52,10 @@ impl Names {
     pub fn hint(&mut self, hint: &Hint) {
         match *hint {
             Hint::New { ts, tid, parent, clone_flags, comm } => self.new_task(ts, tid, parent, clone_flags, &comm),
-            Hint::Renamed { tid, comm, .. } => {
+            Hint::Renamed { ts, tid, comm } => {
                 let name = text(&comm);
+                self.renamed.truncate(LATELY - 1);
+                self.renamed.push_front((ts, tid));
                 if let Some(process) = self.processes.get_mut(&tid) {
                     process.name = name.to_vec();
                 }
@@ -174,7 +179,12 @@ impl Names {
     /// True of a tid whose end, at `asked` (ns, boot) or after, was told while procfs was asked for it: the answer may be about
     /// the life that is over.
     fn ended_since(&self, tid: Tid, asked: u64) -> bool {
-        self.dead.iter().rev().take(LATELY_DEAD).any(|(end, thread, _)| thread.tid == tid && *end >= asked)
+        self.dead.iter().rev().take(LATELY).any(|(end, thread, _)| thread.tid == tid && *end >= asked)
+    }
+
+    /// True of a tid that got a new name at `asked` (ns, boot) or after: the answer of procfs may have the old one.
+    fn renamed_since(&self, tid: Tid, asked: u64) -> bool {
+        self.renamed.iter().any(|(ts, renamed)| *renamed == tid && *ts >= asked)
     }
 
     /// Takes what procfs, `asked` at that time (ns, boot), said of a process; true if that is news.
@@ -187,11 +197,12 @@ impl Names {
         if ppid != read.ppid {
             self.adopted.insert(read.pid, read.ppid);
         }
+        let known = self.processes.get(&read.pid).filter(|_| self.renamed_since(read.pid, asked));
         let process = Process {
             pid: read.pid,
             ppid,
             cmdline: read.cmdline.clone(),
-            name: read.name.clone(),
+            name: known.map_or(&read.name, |p| &p.name).clone(),
             uid: read.uid,
             cgroup: read.cgroup.clone(),
             // procfs rounds to 10 ms; the event was exact.
@@ -211,7 +222,9 @@ impl Names {
             return false;
         }
         let start = self.threads.get(&read.tid).and_then(|t| t.start).or(Some(read.start));
-        let thread = Thread { tid: read.tid, pid: read.pid, name: read.name.clone(), start };
+        let known = self.threads.get(&read.tid).filter(|_| self.renamed_since(read.tid, asked));
+        let name = known.map_or(&read.name, |t| &t.name).clone();
+        let thread = Thread { tid: read.tid, pid: read.pid, name, start };
         if self.threads.get(&read.tid) == Some(&thread) {
             return false;
         }

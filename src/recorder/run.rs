@@ -19,7 +19,7 @@ use super::clock;
 use super::control::{ClientId, Reply, Request, Server};
 use super::facts::Facts;
 use super::gauge::Gauge;
-use super::haste::Crew;
+use super::haste::{Crew, Haste};
 use super::head::World;
 use super::live::Live;
 use super::origin::Origin;
@@ -239,12 +239,12 @@ impl Recorder {
                 }
             }
             let left = with.duration.map_or(TICK, |d| d.saturating_sub(now - begin));
-            self.wait(next_tick.saturating_duration_since(now).min(left), &with);
+            let haste = self.wait(next_tick.saturating_duration_since(now).min(left), &with);
             let pending = with.signals.map(Signals::take).unwrap_or_default();
             let quit = with.quit.as_ref().is_some_and(|q| q.read().is_ok());
             self.signals(pending, with.reload.as_ref());
             self.requests();
-            self.take_snapshots();
+            self.take_snapshots(haste);
             let broken = self.pipeline.as_ref().is_some_and(|p| !p.is_whole());
             if broken {
                 tracing::error!("a thread of the capture path ended by itself; stopping");
@@ -256,7 +256,8 @@ impl Recorder {
         self.stop()
     }
 
-    fn wait(&self, timeout: Duration, with: &Serve<'_>) {
+    /// Waits for a request, a signal, or news of a snapshot; what comes finds this thread in haste.
+    fn wait(&self, timeout: Duration, with: &Serve<'_>) -> Haste {
         let timeout = self.snapshot_due_in(Instant::now()).map_or(timeout, |due| due.min(timeout));
         let timeout = if self.rotations.is_empty() { timeout } else { timeout.min(Duration::from_millis(5)) };
         let mut fds = vec![PollFd::new(self.nudge.as_fd(), PollFlags::POLLIN)];
@@ -269,9 +270,11 @@ impl Recorder {
         let millis = timeout.as_micros().div_ceil(1000);
         let timeout =
             i32::try_from(millis).ok().and_then(|m| PollTimeout::try_from(m).ok()).unwrap_or(PollTimeout::MAX);
+        let haste = Haste::alone();
         // Interrupted by a signal: the loop looks at everything anyway.
         let _ = poll(&mut fds, timeout);
         let _ = self.nudge.read();
+        haste
     }
 
     fn signals(&mut self, pending: Pending, reload: Option<&Reload>) {

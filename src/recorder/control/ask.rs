@@ -10,6 +10,7 @@ use nix::sys::socket::{self, AddressFamily, SockFlag, SockType, sockopt};
 use nix::sys::time::TimeVal;
 
 use super::{PATIENCE, Reply, Request, socket_address};
+use crate::recorder::haste::Haste;
 
 /// Why a recorder could not be asked.
 #[derive(Debug, thiserror::Error)]
@@ -37,7 +38,10 @@ pub enum AskError {
 const MAX_REPLY: u64 = 4 << 20;
 
 /// Sends one request to the recorder behind the socket at `path` and waits for its reply, at most `patience`.
+///
+/// Whoever wants a snapshot waits for it in haste, see [`Haste`].
 pub fn ask(path: &Path, request: &Request, patience: Duration) -> Result<Reply, AskError> {
+    let _haste = matches!(request, Request::Snapshot { .. }).then(Haste::alone);
     let no_answer = |why: io::Error| AskError::NoAnswer { path: path.to_owned(), why };
     let mut stream = connect(path, patience).map_err(|e| match e.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => AskError::NotRunning(path.to_owned()),

@@ -170,6 +170,25 @@ fn an_end_told_while_procfs_was_read_is_not_undone() {
 }
 
 #[test]
+fn a_name_told_while_procfs_was_read_is_not_undone() {
+    let mut names = Names::default();
+    names.hint(&new(10, 7, 1, 0, "sh"));
+    let process = procfs::Process { pid: 7, ppid: 1, name: b"sh".to_vec(), start: 5, ..Default::default() };
+    let process = procfs::Process { cmdline: vec![b"train.py".to_vec()], ..process };
+    let thread = procfs::Thread { tid: 7, pid: 7, name: b"sh".to_vec(), start: 5, ..Default::default() };
+    names.hint(&Hint::Renamed { ts: 100, tid: 7, comm: comm("train.py") });
+    assert!(names.learn_process(&process, 90), "its command line is news all the same");
+    assert!(!names.learn_thread(&thread, 100));
+    let known = (names.process(7).unwrap().name.as_slice(), names.thread(7).unwrap().name.as_slice());
+    assert_eq!(known, (&b"train.py"[..], &b"train.py"[..]));
+    assert!(
+        names.learn_process(&process, 101) && names.learn_thread(&thread, 101),
+        "read later, so it is as procfs says"
+    );
+    assert_eq!(names.thread(7).unwrap().name, b"sh");
+}
+
+#[test]
 fn a_scan_ends_lives_whose_end_was_missed() {
     let mut names = Names::default();
     names.hint(&new(10, 7, 1, 0, "a"));
