@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use super::schema::{BlockedStacks, CaptureSource, Config, Limit, Trigger};
 use crate::kernel::{doctor, instance};
 use crate::recorder::settings;
+use crate::store::frame::USUAL_LEVEL;
 
 impl Config {
     /// What the recorder is told.
@@ -32,7 +33,7 @@ impl Config {
             store: settings::StoreSettings {
                 segment: self.store.segment.0,
                 // `check` keeps it within 1 to 19.
-                level: i32::try_from(self.store.compression_level).unwrap_or(2),
+                level: i32::try_from(self.store.compression_level).unwrap_or(USUAL_LEVEL),
                 sync_interval: self.store.sync_interval.0,
                 max_age: self.store.keep_time.0,
                 max_bytes: self.store.keep_bytes.0,

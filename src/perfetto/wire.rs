@@ -35,23 +35,29 @@ pub(super) fn put_varint(out: &mut Vec<u8>, value: u64) {
 /// prediction, whose misses would cost more than all the rest.
 #[inline(always)]
 pub(super) fn put_varied_varint(out: &mut Vec<u8>, value: u64) {
-    if value >= 1 << 28 {
+    if value >= u64::from(SHORT) {
         return put_long_varint(out, value);
     }
     let (bytes, len) = short_varint(value as u32);
-    let end = out.len() + len;
-    out.extend_from_slice(&bytes);
+    let end = out.len() + len as usize;
+    out.extend_from_slice(&bytes.to_le_bytes());
     out.truncate(end);
 }
 
-/// The varint of a value below 2^28, and how many of the bytes are it; found without a branch.
+/// Values below this have a varint of at most four bytes.
+pub(super) const SHORT: u32 = 1 << 28;
+
+/// The varint of a value below [`SHORT`], the first byte lowest, and how many bytes it has; found without a branch, and with
+/// nothing that a processor could not do for several values at once.
 #[inline(always)]
-pub(super) fn short_varint(v: u32) -> ([u8; 4], usize) {
-    let len = 1 + usize::from(v >= 1 << 7) + usize::from(v >= 1 << 14) + usize::from(v >= 1 << 21);
-    let groups = v & 0x7f | (v & 0x3f80) << 1 | (v & 0x1f_c000) << 2 | (v & 0xfe0_0000) << 3;
-    // The top bit of every byte but the last says that another follows.
-    let more = 0x0080_8080 & ((1 << (8 * (len - 1))) - 1);
-    ((groups | more).to_le_bytes(), len)
+pub(super) fn short_varint(value: u32) -> (u32, u32) {
+    let groups = value & 0x7f | (value & 0x3f80) << 1 | (value & 0x1f_c000) << 2 | (value & 0xfe0_0000) << 3;
+    // All ones where another byte follows.
+    let follows = |least: i32| -> u32 { if value as i32 >= least { u32::MAX } else { 0 } };
+    let (second, third, fourth) = (follows(1 << 7), follows(1 << 14), follows(1 << 21));
+    let more = second & 0x80 | third & 0x8000 | fourth & 0x80_0000;
+    let len = 1u32.wrapping_sub(second).wrapping_sub(third).wrapping_sub(fourth);
+    (groups | more, len)
 }
 
 #[cold]

@@ -94,7 +94,7 @@ impl Encoder {
         self.tracker.add_cpu(id);
         let cpu = Cpu::new(id, stats);
         self.cpus.insert(at, cpu);
-        self.moves.insert(at, id);
+        self.moves.insert(at, id, &self.tracker);
     }
 
     /// What the CPUs and threads are doing after everything encoded so far.

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::store::frame::USUAL_LEVEL;
+
 /// Everything one recorder needs to know, besides where its files are (`Places`).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
@@ -142,7 +144,7 @@ impl Default for Settings {
             },
             store: StoreSettings {
                 segment: Duration::from_secs(60),
-                level: 2,
+                level: USUAL_LEVEL,
                 sync_interval: Duration::from_secs(5),
                 max_age: Duration::from_secs(24 * 3600),
                 max_bytes: 4 << 30,

@@ -111,15 +111,13 @@ impl Tracker {
         self.lanes.push(Lane::new(id, self.start));
     }
 
-    /// sched_switch on `cpu`.
+    /// sched_switch on the CPU of that [`Tracker::place`].
     #[inline]
-    pub fn switch(&mut self, cpu: u32, ts: u64, switch: &Switch) {
-        let Some(place) = self.place(cpu) else { return };
-        let lane = &mut self.lanes[usize::from(place)];
+    fn switch(&mut self, place: u16, ts: u64, switch: &Switch) {
+        let Some(lane) = self.lanes.get_mut(usize::from(place)) else { return };
         if lane.known && lane.tid != switch.prev {
-            self.untraced(cpu, ts);
+            left_out(lane, &mut self.chunks, place, ts);
         }
-        let lane = &mut self.lanes[usize::from(place)];
         lane.book(ts);
         (lane.known, lane.tid, lane.prio, lane.since) = (true, switch.next, switch.prio, ts);
         // One step: who comes leaves the queue before who was pushed off joins it, or its depth would peak for no time.
@@ -131,21 +129,16 @@ impl Tracker {
         }
     }
 
-    /// A switch on `cpu` was not traced: nothing is known of the time since the last event there, until the next switch.
-    #[cold]
-    pub fn untraced(&mut self, cpu: u32, ts: u64) {
-        let Some(place) = self.place(cpu) else { return };
-        let lane = &mut self.lanes[usize::from(place)];
-        lane.leave_out(ts);
-        let tid = lane.tid;
-        if let Some(thread) = slot(&mut self.chunks, tid).filter(|t| t.now == Now::Running && t.place == place) {
-            *thread = Thread::default();
+    /// A switch on that CPU was not traced: nothing is known of the time since the last event there, until the next switch.
+    fn untraced(&mut self, place: u16, ts: u64) {
+        if let Some(lane) = self.lanes.get_mut(usize::from(place)) {
+            left_out(lane, &mut self.chunks, place, ts);
         }
     }
 
     /// sched_waking (or sched_wakeup_new) of `tid`, to run on `target`.
     #[inline]
-    pub fn waking(&mut self, ts: u64, tid: Tid, target: u32) {
+    fn waking(&mut self, ts: u64, tid: Tid, target: u32) {
         let place = self.place(target).unwrap_or(NOWHERE);
         let Some(thread) = slot(&mut self.chunks, tid) else { return };
         let before = *thread;
@@ -178,17 +171,16 @@ impl Tracker {
     }
 
     /// The thread is gone; its tid can come back as another.
-    pub fn gone(&mut self, tid: Tid) {
+    fn gone(&mut self, tid: Tid) {
         let Some(thread) = slot(&mut self.chunks, tid) else { return };
         let before = std::mem::take(thread);
         self.uncount(before);
     }
 
-    /// Events are missing on `cpu`: what was known about it and the threads on it is not known any more. They are booked
+    /// Events are missing on a CPU: what was known about it and the threads on it is not known any more. They are booked
     /// to the second in which they were lost; `None`: some.
-    pub fn loss(&mut self, cpu: u32, from: u64, to: u64, count: Option<u64>) {
-        let Some(place) = self.place(cpu) else { return };
-        let lane = &mut self.lanes[usize::from(place)];
+    fn loss(&mut self, place: u16, from: u64, to: u64, count: Option<u64>) {
+        let Some(lane) = self.lanes.get_mut(usize::from(place)) else { return };
         if from > 0 {
             lane.book(from);
         }
@@ -337,6 +329,7 @@ impl Tracker {
         }
     }
 
+    /// Where a CPU's lane is, for good; nowhere for one that is not followed.
     #[inline]
     fn place(&self, cpu: u32) -> Option<u16> {
         self.places.get(cpu as usize).copied().filter(|&place| place != NOWHERE)
@@ -348,15 +341,35 @@ impl Tracker {
     }
 }
 
+/// Whoever was believed to run there has gone, and nobody saw when.
+fn left_out(lane: &mut Lane, chunks: &mut Vec<Option<Box<[Thread; CHUNK]>>>, place: u16, ts: u64) {
+    lane.leave_out(ts);
+    if let Some(thread) = slot(chunks, lane.tid).filter(|t| t.now == Now::Running && t.place == place) {
+        *thread = Thread::default();
+    }
+}
+
 /// A thread's record; `None` for idle and for numbers that no thread can have.
 #[inline]
 fn slot(chunks: &mut Vec<Option<Box<[Thread; CHUNK]>>>, tid: Tid) -> Option<&mut Thread> {
-    let tid = usize::try_from(tid).ok().filter(|&t| t > 0 && t < MAX_TID)?;
+    let tid = tid as usize;
+    if !matches!(chunks.get(tid / CHUNK), Some(Some(_))) {
+        make_room(chunks, tid);
+    }
+    let chunk = chunks.get_mut(tid / CHUNK)?.as_mut()?;
+    (tid > 0).then(|| &mut chunk[tid % CHUNK])
+}
+
+/// Nothing for a number that no thread can have; negative ones are beyond all others.
+#[cold]
+fn make_room(chunks: &mut Vec<Option<Box<[Thread; CHUNK]>>>, tid: usize) {
+    if tid >= MAX_TID {
+        return;
+    }
     if tid / CHUNK >= chunks.len() {
         chunks.resize_with(tid / CHUNK + 1, || None);
     }
-    let chunk = chunks[tid / CHUNK].get_or_insert_with(|| Box::new([Thread::default(); CHUNK]));
-    Some(&mut chunk[tid % CHUNK])
+    chunks[tid / CHUNK] = Some(Box::new([Thread::default(); CHUNK]));
 }
 
 #[cfg(test)]

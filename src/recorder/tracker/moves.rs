@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
-use super::{Switch, Tracker};
+use super::{NOWHERE, Switch, Tracker};
 use crate::sched::event::Tid;
 
 /// What the tracker is to be told.
@@ -38,7 +38,8 @@ pub enum Move {
 
 #[derive(Debug)]
 struct Lane {
-    cpu: u32,
+    /// The tracker's of its CPU.
+    place: u16,
     moves: Vec<(u64, Move)>,
     /// How many were told already.
     told: usize,
@@ -53,15 +54,16 @@ pub struct Moves {
 }
 
 impl Moves {
-    /// Makes room for a CPU at `place`, moving those from there on one up.
-    pub fn insert(&mut self, place: usize, cpu: u32) {
-        self.lanes.insert(place, Lane { cpu, moves: Vec::new(), told: 0 });
+    /// Makes room at `at` for a CPU that `tracker` follows, moving those from there on one up.
+    pub fn insert(&mut self, at: usize, cpu: u32, tracker: &Tracker) {
+        let place = tracker.place(cpu).unwrap_or(NOWHERE);
+        self.lanes.insert(at, Lane { place, moves: Vec::new(), told: 0 });
     }
 
-    /// Notes what happened at `ts` (ns) on the CPU at `place`. Of one CPU, moves come in time order.
+    /// Notes what happened at `ts` (ns) on the CPU at `at`. Of one CPU, moves come in time order.
     #[inline]
-    pub fn add(&mut self, place: usize, ts: u64, what: Move) {
-        self.lanes[place].moves.push((ts, what));
+    pub fn add(&mut self, at: usize, ts: u64, what: Move) {
+        self.lanes[at].moves.push((ts, what));
     }
 
     /// Tells the tracker everything noted so far, the oldest first, and forgets it.
@@ -96,11 +98,11 @@ impl Lane {
             let (ts, what) = self.moves.get(self.told)?;
             self.told += 1;
             match what {
-                Move::Switch(switch) => tracker.switch(self.cpu, *ts, switch),
+                Move::Switch(switch) => tracker.switch(self.place, *ts, switch),
                 Move::Waking { tid, target } => tracker.waking(*ts, *tid, *target),
-                Move::Untraced => tracker.untraced(self.cpu, *ts),
+                Move::Untraced => tracker.untraced(self.place, *ts),
                 Move::Gone(tid) => tracker.gone(*tid),
-                Move::Loss { to, count } => tracker.loss(self.cpu, *ts, *to, *count),
+                Move::Loss { to, count } => tracker.loss(self.place, *ts, *to, *count),
             }
             let next = self.moves.get(self.told)?.0;
             if next > until {
