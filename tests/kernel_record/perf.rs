@@ -64,10 +64,11 @@ impl Recorded {
     /// Asserts that the same time holds as many switches and wake-ups for perf and for us: within 0.1 %.
     pub fn has_as_many_switches_and_wakings(&self, seen: &Seen) {
         let theirs = self.times();
-        has_as_many("sched:sched_switch", &theirs, &seen.switches);
+        has_as_many("sched:sched_switch", &theirs, seen.switches.iter().map(|&(cpu, ts)| Ours { cpu, ts, sure: true }));
         // While it wakes itself up to read its buffers perf records nothing (`perf_pending_irq`).
         let wakings = seen.wakings.iter().filter(|w| w.tid != self.pid);
-        has_as_many("sched:sched_waking", &theirs, &wakings.map(|w| (w.cpu, w.ts)).collect::<Vec<_>>());
+        let wakings = wakings.map(|w| Ours { cpu: w.cpu, ts: w.ts, sure: !w.interrupt });
+        has_as_many("sched:sched_waking", &theirs, wakings);
     }
 
     /// When each event was, on the boot clock, by name and CPU; but for wake-ups of perf itself.
@@ -99,22 +100,36 @@ impl Recorded {
     }
 }
 
-fn has_as_many(name: &str, theirs: &Times, ours: &[(u32, u64)]) {
-    let (mut all, mut all_perfs) = (0, 0);
+/// An event that we recorded.
+struct Ours {
+    cpu: u32,
+    ts: u64,
+    /// perf must have it, too. Of wake-ups by interrupts that come while a CPU idles it has none on some virtual machines (seen
+    /// on 6.18: 6,200 of 15,300 on one CPU, none of 460 on the other, all of them in ftrace).
+    sure: bool,
+}
+
+fn has_as_many(name: &str, theirs: &Times, ours: impl Iterator<Item = Ours>) {
+    let ours: Vec<Ours> = ours.collect();
+    let (mut fewest, mut most, mut all_perfs) = (0, 0, 0);
     for (cpu, times) in &theirs[name] {
         // perf begins and ends CPU by CPU. The two stamps of one event are microseconds apart: hence a margin.
         let (from, to) = (times.iter().min().unwrap() + 1_000_000, times.iter().max().unwrap() - 1_000_000);
         let within = |t: u64| t >= from && t < to;
         let perfs = times.iter().filter(|&&t| within(t)).count();
-        let own = ours.iter().filter(|e| e.0 == *cpu && within(e.1)).count();
-        let told = format!("{name} on CPU {cpu}: {own} here, {perfs} with perf");
+        let own: Vec<&Ours> = ours.iter().filter(|e| e.cpu == *cpu && within(e.ts)).collect();
+        let (sure, own) = (own.iter().filter(|e| e.sure).count(), own.len());
+        let told = format!("{name} on CPU {cpu}: {own} here, {} of them by interrupts, {perfs} with perf", own - sure);
         // One at either end may be within for one and not for the other.
-        assert!(own.abs_diff(perfs) <= 2 + perfs / 1000, "{told}");
+        let slack = 2 + perfs / 1000;
+        assert!((sure.saturating_sub(slack)..=own + slack).contains(&perfs), "{told}");
         eprintln!("{told}");
-        (all, all_perfs) = (all + own, all_perfs + perfs);
+        (fewest, most, all_perfs) = (fewest + sure, most + own, all_perfs + perfs);
     }
     assert!(all_perfs > 1000, "{name}: {all_perfs}");
-    assert!(all.abs_diff(all_perfs) <= all_perfs / 1000, "{name}: {all} here, {all_perfs} with perf");
+    let slack = all_perfs / 1000;
+    let told = format!("{name}: {fewest} to {most} here, {all_perfs} with perf");
+    assert!((fewest.saturating_sub(slack)..=most + slack).contains(&all_perfs), "{told}");
 }
 
 /// `   rustc[15323/15321]   15321          4      212.723      3.896 …`: tid, runs, ns.

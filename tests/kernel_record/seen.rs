@@ -38,6 +38,8 @@ pub struct Waking {
     pub cpu: u32,
     pub ts: u64,
     pub tid: i32,
+    /// An interrupt woke it.
+    pub interrupt: bool,
 }
 
 #[derive(Default)]
@@ -69,7 +71,9 @@ impl Seen {
         self.last = self.last.max(e.ts);
         match e.kind {
             EventKind::Switch(s) => self.switch(e, &s),
-            EventKind::Waking(w) => self.wakings.push(Waking { cpu: e.cpu, ts: e.ts, tid: w.tid }),
+            EventKind::Waking(w) => {
+                self.wakings.push(Waking { cpu: e.cpu, ts: e.ts, tid: w.tid, interrupt: e.in_interrupt() });
+            }
             EventKind::NewTask { tid, .. } => self.born.push(Born { by: e.emitter, tid }),
             EventKind::Exec { tid, .. } => *self.execs.entry(tid).or_default() += 1,
             EventKind::Exit { tid } => *self.exits.entry(tid).or_default() += 1,
