@@ -283,14 +283,26 @@ impl Columns {
         self.window.map_or(0, |w| w.to)
     }
 
-    /// Length of a row cut to `window` (an unfinished one lasts to the end of the data): never negative (case 96).
+    /// Length of a row cut to `window` (an unfinished one lasts to the end of the thread's life, or of the data): never
+    /// negative (case 96).
     pub fn clamped(&self, row: u32, window: Window) -> u64 {
         let start = self.states.ts(row).max(window.from);
         let end = match self.states.dur(row) {
-            UNFINISHED => self.end(),
+            UNFINISHED => self.life_end(row).unwrap_or(self.end()),
             dur => self.states.ts(row).saturating_add(dur as u64),
         };
         end.min(window.to).saturating_sub(start)
+    }
+
+    fn life_end(&self, row: u32) -> Option<u64> {
+        self.facts.threads.get(self.states.utid(row) as usize)?.end
+    }
+
+    /// How much of `window` a thread lived, as far as the data says, ns.
+    pub fn lived(&self, utid: Utid, window: Window) -> u64 {
+        let life = self.facts.threads.get(utid as usize);
+        let (start, end) = (life.and_then(|l| l.start), life.and_then(|l| l.end));
+        window.overlap(start.unwrap_or(0), end.unwrap_or(u64::MAX))
     }
 
     /// Bytes held by the per-event columns.

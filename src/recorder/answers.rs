@@ -98,8 +98,7 @@ impl Recorder {
     }
 
     /// Answers those whose snapshot is there by now, then takes the one whose time has come.
-    /// Who waits for it is in haste.
-    pub(super) fn take_snapshots(&mut self, haste: Haste) {
+    pub(super) fn take_snapshots(&mut self, own: &mut Haste) {
         self.settling.look();
         match self.publishing.as_ref().map(|p| p.shown.try_recv()) {
             Some(Err(TryRecvError::Empty)) => return, // the others wait for its end
@@ -108,7 +107,7 @@ impl Recorder {
             None => {}
         }
         if self.snapshot_due_in(Instant::now()).is_some_and(|due| due.is_zero()) {
-            self.take_snapshot(haste);
+            self.take_snapshot(own);
         }
     }
 
@@ -120,36 +119,36 @@ impl Recorder {
 
     /// Brings everything to its end that was asked for, and to the disk; as long as that takes.
     pub(super) fn finish_snapshots(&mut self) {
+        let mut own = Haste::alone();
         while self.publishing.is_some() || self.waiting.any() {
             match &self.publishing {
                 Some(publishing) => {
                     let result = publishing.shown.recv().unwrap_or_else(|_| Err(GONE.to_owned()));
                     self.published(result);
                 }
-                None => self.take_snapshot(Haste::alone()),
+                None => self.take_snapshot(&mut own),
             }
         }
         self.settling.finish();
     }
 
     /// Copies the frames now; footer, name, and then the disk, are left to a thread of its own.
-    fn take_snapshot(&mut self, haste: Haste) {
+    fn take_snapshot(&mut self, own: &mut Haste) {
         let Some(merged) = self.waiting.take() else { return };
-        let mut haste = self.crew.join(haste);
         let clients = merged.clients.clone();
         let ((show, shown), (settle, settled)) = (bounded(1), bounded(1));
-        match self.snapshot(merged, &mut haste) {
+        match self.snapshot(merged, own) {
             Ok(prepared) => {
-                let (nudge, hurry) = (self.nudge.clone(), haste.hand_down());
+                let (nudge, hurry) = (self.nudge.clone(), own.hand_down());
                 // The recorder waits for both answers, so there is somebody to hear them.
                 let publish = move || {
                     let haste = hurry();
-                    let shown = prepared.show();
-                    drop(haste);
-                    match shown {
+                    match prepared.show() {
                         Ok((taken, still)) => {
                             let _ = show.send(Ok(taken));
                             let _ = nudge.write(1);
+                            // Not before: whoever steps back may have to wait, and they would with it.
+                            drop(haste);
                             let _ = settle.send(still.settle().map_err(|e| e.to_string()));
                         }
                         Err(e) => drop(show.send(Err(e.to_string()))),
@@ -188,7 +187,9 @@ impl Recorder {
         }
     }
 
-    fn snapshot(&self, merged: Merged, haste: &mut Haste) -> Result<Prepared, StoreError> {
+    /// `own`: the calling thread's.
+    fn snapshot(&self, merged: Merged, own: &mut Haste) -> Result<Prepared, StoreError> {
+        let crew = self.crew.hurry();
         let growing = self.flush();
         let to = growing.as_ref().map_or_else(clock::boot_now, |g| g.footer.totals.end);
         let request = snapshot::Request {
@@ -213,11 +214,10 @@ impl Recorder {
         };
         self.world.head(&moment, &self.facts.names(), &mut head);
         note(&plan.note(), &mut head);
-        match plan.bytes() {
-            ..=MOST_IN_HASTE => haste.release_others(),
-            _ => haste.release(),
-        }
-        plan.prepare(&self.store, &head, self.settings.store.level)
+        drop(crew);
+        let bytes = plan.bytes();
+        let copy = || plan.prepare(&self.store, &head, self.settings.store.level);
+        if bytes <= MOST_IN_HASTE { copy() } else { own.pause(copy) }
     }
 
     /// Where the last finished segment is (for a one-shot recording).

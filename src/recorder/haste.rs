@@ -27,22 +27,19 @@ impl Crew {
     pub fn spawn(&self, name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
         let crew = self.clone();
         spawn(name, move || {
-            let _member = crew.enlist();
+            let _member = crew.join();
             body();
         })
     }
 
-    /// Everybody of the crew joins the caller in its haste; those that are real-time threads already are left alone.
-    pub fn join(&self, mut haste: Haste) -> Haste {
-        if haste.0.is_empty() {
-            return haste;
-        }
-        let others = self.members().clone();
-        haste.0.extend(others.into_iter().filter_map(Hurried::begin));
-        haste
+    /// Everybody of the crew goes first until what this gives back is dropped; those that are real-time threads already are
+    /// left alone.
+    pub fn hurry(&self) -> Haste {
+        let members = self.members().clone();
+        Haste(members.into_iter().filter_map(Hurried::begin).collect())
     }
 
-    fn enlist(&self) -> Member {
+    fn join(&self) -> Member {
         let tid = gettid().as_raw();
         self.members().push(tid);
         Member { crew: self.clone(), tid }
@@ -64,7 +61,7 @@ impl Drop for Member {
     }
 }
 
-/// These threads go first until it is dropped; the one that began it stands at the head.
+/// These threads go first until it is dropped.
 #[derive(Debug)]
 #[must_use]
 pub struct Haste(Vec<Hurried>);
@@ -76,14 +73,12 @@ impl Haste {
         Haste(Hurried::begin(gettid().as_raw()).into_iter().collect())
     }
 
-    /// The others step back; the thread that began this haste goes on.
-    pub fn release_others(&mut self) {
-        self.0.truncate(1);
-    }
-
-    /// All step back.
-    pub fn release(&mut self) {
+    /// The calling thread does this in its own time.
+    pub fn pause<T>(&mut self, work: impl FnOnce() -> T) -> T {
         self.0.clear();
+        let done = work();
+        *self = Haste::alone();
+        done
     }
 
     /// A thread that the calling one starts meanwhile is in haste, too, as it inherits everything. It calls what this
@@ -183,7 +178,8 @@ mod tests {
         });
         let member: Tid = told.recv().unwrap();
         {
-            let haste = crew.join(Haste::alone());
+            let mut haste = Haste::alone();
+            let crews = crew.hurry();
             assert_eq!((own(), Policy::of(member).unwrap()), (expected, expected));
             let taken = haste.hand_down();
             let child = std::thread::spawn(move || {
@@ -192,8 +188,10 @@ mod tests {
                 (inherited, own())
             });
             assert_eq!(child.join().unwrap(), (expected, usual), "a child in haste steps back by itself");
-            drop(crew.join(Haste::alone()));
-            assert_eq!(own(), expected, "who goes first already is left alone");
+            drop(crew.hurry());
+            assert_eq!(Policy::of(member).unwrap(), expected, "who goes first already is left alone");
+            assert_eq!((haste.pause(own), own()), (usual, expected));
+            drop(crews);
         }
         assert_eq!((own(), Policy::of(member).unwrap()), (usual, usual));
         drop(end);

@@ -9,6 +9,7 @@ mod answers;
 pub mod blocked;
 pub mod clock;
 pub mod control;
+pub mod embedded;
 pub mod encode;
 pub mod encoder;
 pub mod facts;

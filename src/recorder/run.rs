@@ -226,6 +226,7 @@ impl Recorder {
     pub fn serve(mut self, mut with: Serve<'_>) -> Result<(), RunError> {
         let begin = Instant::now();
         let mut next_tick = begin;
+        let mut haste = Haste::alone();
         loop {
             let now = Instant::now();
             if with.duration.is_some_and(|d| now - begin >= d) {
@@ -233,18 +234,19 @@ impl Recorder {
             }
             if now >= next_tick {
                 next_tick = now + TICK;
-                self.tick();
-                if let Some(on_tick) = &mut with.on_tick {
-                    on_tick(&mut self);
+                // It has time, unless somebody waits for a snapshot: whoever steps back may be late for its end.
+                match self.publishing.is_some() || self.waiting.any() {
+                    true => self.each_second(&mut with),
+                    false => haste.pause(|| self.each_second(&mut with)),
                 }
             }
             let left = with.duration.map_or(TICK, |d| d.saturating_sub(now - begin));
-            let haste = self.wait(next_tick.saturating_duration_since(now).min(left), &with);
+            self.wait(next_tick.saturating_duration_since(now).min(left), &with);
             let pending = with.signals.map(Signals::take).unwrap_or_default();
             let quit = with.quit.as_ref().is_some_and(|q| q.read().is_ok());
             self.signals(pending, with.reload.as_ref());
             self.requests();
-            self.take_snapshots(haste);
+            self.take_snapshots(&mut haste);
             let broken = self.pipeline.as_ref().is_some_and(|p| !p.is_whole());
             if broken {
                 tracing::error!("a thread of the capture path ended by itself; stopping");
@@ -253,11 +255,19 @@ impl Recorder {
                 break;
             }
         }
+        drop(haste);
         self.stop()
     }
 
-    /// Waits for a request, a signal, or news of a snapshot; what comes finds this thread in haste.
-    fn wait(&self, timeout: Duration, with: &Serve<'_>) -> Haste {
+    fn each_second(&mut self, with: &mut Serve<'_>) {
+        self.tick();
+        if let Some(on_tick) = &mut with.on_tick {
+            on_tick(self);
+        }
+    }
+
+    /// Waits for a request, a signal, or news of a snapshot.
+    fn wait(&self, timeout: Duration, with: &Serve<'_>) {
         let timeout = self.snapshot_due_in(Instant::now()).map_or(timeout, |due| due.min(timeout));
         let timeout = if self.rotations.is_empty() { timeout } else { timeout.min(Duration::from_millis(5)) };
         let mut fds = vec![PollFd::new(self.nudge.as_fd(), PollFlags::POLLIN)];
@@ -270,11 +280,9 @@ impl Recorder {
         let millis = timeout.as_micros().div_ceil(1000);
         let timeout =
             i32::try_from(millis).ok().and_then(|m| PollTimeout::try_from(m).ok()).unwrap_or(PollTimeout::MAX);
-        let haste = Haste::alone();
         // Interrupted by a signal: the loop looks at everything anyway.
         let _ = poll(&mut fds, timeout);
         let _ = self.nudge.read();
-        haste
     }
 
     fn signals(&mut self, pending: Pending, reload: Option<&Reload>) {
@@ -419,55 +427,6 @@ impl Recorder {
         tracing::info!("stopped");
         stopped.and(closed)?;
         Ok(())
-    }
-}
-
-/// A recorder that runs on a thread of this process; dropping it stops it.
-pub struct Embedded {
-    quit: Arc<EventFd>,
-    thread: Option<JoinHandle<Result<(), RunError>>>,
-}
-
-impl Embedded {
-    /// Starts a recorder and serves it on a thread of its own.
-    pub fn start(settings: Settings, places: Places) -> Result<Embedded, RunError> {
-        let quit = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK);
-        let quit = Arc::new(quit.map_err(|e| io_error("make an eventfd")(e.into()))?);
-        let recorder = Recorder::start(settings, places)?;
-        let theirs = quit.clone();
-        let thread = std::thread::Builder::new()
-            .name("dc-recorder".into())
-            .spawn(move || {
-                let signals = Signals::new().ok();
-                recorder.serve(Serve { quit: Some(theirs), signals: signals.as_ref(), ..Serve::default() })
-            })
-            .map_err(io_error("start a thread"))?;
-        Ok(Embedded { quit, thread: Some(thread) })
-    }
-
-    /// True while it records.
-    pub fn is_running(&self) -> bool {
-        self.thread.as_ref().is_some_and(|t| !t.is_finished())
-    }
-
-    /// Stops it and waits until everything is in its file.
-    pub fn stop(mut self) -> Result<(), RunError> {
-        self.end()
-    }
-
-    fn end(&mut self) -> Result<(), RunError> {
-        let Some(thread) = self.thread.take() else { return Ok(()) };
-        let _ = self.quit.write(1);
-        // A panic was printed when it happened.
-        thread.join().unwrap_or(Ok(()))
-    }
-}
-
-impl Drop for Embedded {
-    fn drop(&mut self) {
-        if let Err(e) = self.end() {
-            tracing::error!("{e}");
-        }
     }
 }
 

@@ -52,7 +52,7 @@ CREATE VIEW raw AS SELECT * FROM ftrace_event;
 CREATE VIEW instant AS SELECT ts, track_id, name, arg_set_id FROM slice WHERE dur = 0;
 CREATE VIEW instants AS SELECT * FROM instant;
 
--- Ours: cut to the time asked for, the unfinished lasting to its end, so that sums are never negative.
+-- Ours: cut to the time asked for, the unfinished lasting to its end, or to the thread's, so that sums are never negative.
 CREATE VIEW sched_clamped AS
     SELECT id, max(ts, trace_start()) AS ts,
         max(0, min(CASE WHEN dur < 0 THEN trace_end() ELSE ts + dur END, trace_end()) - max(ts, trace_start())) AS dur,
@@ -60,6 +60,7 @@ CREATE VIEW sched_clamped AS
     FROM sched WHERE ts < trace_end() AND (dur < 0 OR ts + dur > trace_start());
 CREATE VIEW thread_state_clamped AS
     SELECT id, max(ts, trace_start()) AS ts,
-        max(0, min(CASE WHEN dur < 0 THEN trace_end() ELSE ts + dur END, trace_end()) - max(ts, trace_start())) AS dur,
+        max(0, min(CASE WHEN dur < 0 THEN coalesce((SELECT end_ts FROM thread t WHERE t.utid = thread_state.utid), trace_end())
+            ELSE ts + dur END, trace_end()) - max(ts, trace_start())) AS dur,
         cpu, utid, state, io_wait, blocked_function, waker_utid, waker_id, irq_context, upid
     FROM thread_state WHERE ts < trace_end() AND (dur < 0 OR ts + dur > trace_start());

@@ -236,10 +236,22 @@ impl Model {
 
     /// Until when an interval lasted, as far as is known: open ones to the end of the life or of the data.
     fn end_of(&self, utid: Utid, piece: &Piece) -> u64 {
+        self.ended(utid, piece).unwrap_or(self.edge()).max(piece.start)
+    }
+
+    /// When it ended, be it with the thread's life: what a dead thread is in (Z or X) never ends by itself.
+    fn ended(&self, utid: Utid, piece: &Piece) -> Option<u64> {
         if piece.end != OPEN {
-            return piece.end;
+            return Some(piece.end);
         }
-        self.threads().get(utid).and_then(|t| t.end).unwrap_or(self.edge()).max(piece.start)
+        self.threads().get(utid)?.end.map(|end| end.max(piece.start))
+    }
+
+    /// How much of the window the thread lived, as far as is known, ns.
+    fn lived(&self, utid: Utid, window: Window) -> u64 {
+        let life = self.threads().get(utid);
+        let (start, end) = (life.and_then(|l| l.start), life.and_then(|l| l.end));
+        window.overlap(start.unwrap_or(0), end.unwrap_or(u64::MAX))
     }
 
     /// What a thread has been doing up to now; `None` when that is not known.

@@ -164,11 +164,12 @@ impl Model {
             self.count(&mut row, &mut count, &piece, window, edges, waits.as_deref_mut());
         }
         row.cpu = count.last_cpu.or_else(|| self.folder.last_cpu(utid));
-        row.times.unknown = window.len().saturating_sub(row.times.known());
+        row.times.unknown = self.lived(utid, window).saturating_sub(row.times.known());
         if count.any {
             let mut bar = count.bar;
             for (i, cell) in bar.iter_mut().enumerate() {
-                cell.unknown = window.cell(i, edges.ends.len()).len().saturating_sub(cell.known());
+                let lived = self.lived(utid, window.cell(i, edges.ends.len()));
+                cell.unknown = lived.saturating_sub(cell.known());
             }
             row.bar = bar;
         }

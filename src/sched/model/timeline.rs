@@ -97,7 +97,7 @@ impl Model {
             let first = at;
             // What was open at the end of the data is in the list too, without an end.
             for short in list.range(at..at + LOOKED_AT).take_while(|p| p.start < end && !wide(p)) {
-                let stop = (!short.is_open()).then_some(short.end);
+                let stop = self.ended(utid, short);
                 bundles.short(end, (utid, short.now()), (short.start, stop), || self.span_of(utid, short));
                 at += 1;
             }

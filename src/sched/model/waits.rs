@@ -52,7 +52,7 @@ impl Model {
     pub(super) fn span_of(&self, utid: Utid, piece: &Piece) -> Span {
         Span {
             start: piece.start,
-            end: (!piece.is_open()).then_some(piece.end),
+            end: self.ended(utid, piece),
             utid,
             state: piece.now(),
             end_state: piece.end_state(),

@@ -1,6 +1,7 @@
 //! What is not known: beyond the data, losses, gaps, samples, what was left out or forgotten.
 
 use super::*;
+use crate::sched::state::TaskState;
 
 #[test]
 fn case_96_windows_beyond_the_data_are_unknown_never_negative() {
@@ -25,6 +26,32 @@ fn case_27_what_runs_at_the_end_is_open_and_no_switch() {
     assert_eq!((span.start, span.end, span.end_state), (950 * MS, None, None));
     let row = model.thread_rows(ms(0, 1000), 0).into_iter().find(|r| r.tid == 7).unwrap();
     assert_eq!(row.involuntary, 1);
+}
+
+#[test]
+fn a_thread_has_no_time_before_its_birth_nor_after_its_end() {
+    let model = told(&[
+        Item::CpuState { ts: 1, cpu: 0, tid: 0, prio: 120, since: 1 },
+        event(400 * MS, 0, EventKind::NewTask { tid: 9, comm: NameId(5), clone_flags: 0 }),
+        switch(410 * MS, 0, 0, R, 9),
+        event(419 * MS, 0, EventKind::Exit { tid: 9 }),
+        switch(420 * MS, 0, 9, TaskState::ZOMBIE, 0),
+        event(600 * MS, 0, EventKind::Free { tid: 9 }),
+        Item::CompleteThrough { ts: 1000 * MS },
+    ]);
+    let nine = model.threads().iter().find(|(_, life)| life.tid == 9).unwrap().0;
+    let rows = model.overview(ms(0, 1000), 10, 10, &Thresholds::default()).threads;
+    let row = rows.iter().find(|r| r.utid == nine).unwrap();
+    let t = row.times;
+    assert_eq!((t.runnable, t.running, t.other, t.unknown, t.total()), (10 * MS, 10 * MS, 180 * MS, 0, 200 * MS));
+    let cells: Vec<u64> = row.bar.iter().map(|cell| cell.total() / MS).collect();
+    assert_eq!(cells, [0, 0, 0, 0, 100, 100, 0, 0, 0, 0]);
+    let track = |columns| model.timeline(ms(0, 1000), columns, &[TrackId::Thread(nine)], &NameTable::new()).remove(0);
+    let ends: Vec<_> = track(1000).iter().map(|s| (s.start / MS, s.end.map(|e| e / MS))).collect();
+    assert_eq!(ends, [(400, Some(410)), (410, Some(420)), (420, Some(600))]);
+    // In a column each: a bundle ends where the life does.
+    let ends: Vec<_> = track(2).iter().map(|s| (s.start / MS, s.end.map(|e| e / MS))).collect();
+    assert_eq!(ends, [(400, Some(600))]);
 }
 
 #[test]
