@@ -1,9 +1,11 @@
 -- Where the time of each thread went
--- Percent of the window in each state: running, ready after a wake-up (R), pushed off (R+), sleeping (S), D, other.
+-- Percent of the time it lived in each state: running, ready after a wake-up, pushed off (R+, or R without a waker: it left
+-- the CPU while ready to run), sleeping (S, I), D.
 WITH spent AS (
-    SELECT utid, sum(dur) AS known,
-        sum(dur) FILTER (WHERE state = 'Running') AS running, sum(dur) FILTER (WHERE state = 'R') AS ready,
-        sum(dur) FILTER (WHERE state = 'R+') AS pushed_off, sum(dur) FILTER (WHERE state IN ('S', 'I')) AS sleeping,
+    SELECT utid, sum(dur) AS known, sum(dur) FILTER (WHERE state = 'Running') AS running,
+        sum(dur) FILTER (WHERE state = 'R' AND waker_utid IS NOT NULL) AS ready,
+        sum(dur) FILTER (WHERE state = 'R+' OR state = 'R' AND waker_utid IS NULL) AS pushed_off,
+        sum(dur) FILTER (WHERE state IN ('S', 'I')) AS sleeping,
         sum(dur) FILTER (WHERE state GLOB 'D*') AS d
     FROM thread_state_clamped GROUP BY utid
 )

@@ -37,7 +37,7 @@ pub struct Thread {
 pub struct Process {
     /// Kernel process id.
     pub pid: Tid,
-    /// Name: that of the main thread or of the command, without its folder.
+    /// Name, as on the screens: that of the main thread, else of the command, without its folder.
     pub name: NameId,
     /// The command as it was called, which Perfetto takes for the name (EMPTY if not known).
     pub command: NameId,
@@ -121,9 +121,8 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// The lives of threads and processes as the fold told them apart, named as Perfetto's tables name them:
-    /// a process by its command (else by its main thread), the main thread of a kernel process like the process,
-    /// kworkers without the work they are at, which changes all the time.
+    /// The lives of threads and processes as the fold told them apart; the main thread of a kernel process is named like the
+    /// process, kworkers without the work they are at, which changes all the time.
     ///
     /// Threads have the names they had at `until`, ns on CLOCK_BOOTTIME.
     pub fn of_lives(threads: &Threads, names: &mut NameTable, until: u64) -> Facts {
@@ -131,14 +130,15 @@ impl Facts {
         for (upid, life) in threads.processes() {
             let words: Vec<&[u8]> = life.cmdline.iter().map(|w| names.bytes(*w)).collect();
             let (joined, command) = (words.join(&b' '), words.first().map(|w| base_name(w).to_vec()));
+            let shown = threads.process_name(upid);
             let name = match command {
                 _ if upid == 0 => NameId::EMPTY,
                 _ if life.kernel && !life.name.is_empty() => {
                     let name = without_work(names.bytes(life.name)).to_vec();
                     names.intern(&name)
                 }
-                Some(command) if !command.is_empty() => names.intern(&command),
-                _ => threads.process_name(upid),
+                Some(command) if shown.is_empty() => names.intern(&command),
+                _ => shown,
             };
             facts.processes.push(Process {
                 pid: life.pid,
@@ -238,11 +238,13 @@ mod tests {
             let name = names.intern(name.as_bytes());
             threads.process_fact(&ProcessFact { pid, cmdline, name, kernel, ..ProcessFact::default() });
         };
-        fact(7, &["/usr/bin/python3", "train.py"], "python3", false);
+        fact(7, &["/usr/bin/python3", "train.py"], "train.py", false);
         fact(8, &[], "kworker/0:1-events", true);
         fact(9, &[], "gone", false);
+        fact(10, &["/usr/bin/sleep", "1"], "", false);
         let facts = Facts::of_lives(&threads, &mut names, u64::MAX);
-        assert_eq!(names.bytes(facts.processes[1].name), b"python3", "reports have room for so much");
+        let shown: Vec<&[u8]> = facts.processes[1..].iter().map(|p| names.bytes(p.name)).collect();
+        assert_eq!(shown, [&b"train.py"[..], b"kworker/0:1", b"gone", b"sleep"], "reports name it as the screens do");
         let mut columns = crate::query::Columns::default();
         (columns.names, columns.facts) = (names, facts);
         let mut engine = Engine::open(std::sync::Arc::new(columns)).unwrap();
@@ -252,6 +254,7 @@ mod tests {
             vec![text("/usr/bin/python3"), text("/usr/bin/python3 train.py")],
             vec![text("kworker/0:1"), Value::Null],
             vec![text("gone"), Value::Null],
+            vec![text("/usr/bin/sleep"), text("/usr/bin/sleep 1")],
         ];
         assert_eq!(rows, expected);
     }

@@ -53,10 +53,20 @@ fn shown(cell: ValueRef<'_>) -> (String, bool) {
     match cell {
         ValueRef::Null => ("-".into(), true),
         ValueRef::Integer(i) => (i.to_string(), true),
-        ValueRef::Real(r) => (real(r), true),
+        ValueRef::Real(r) => (short_real(r), true),
         ValueRef::Text(t) => (printable(t), false),
         ValueRef::Blob(b) => (hex(b), false),
     }
+}
+
+/// For people: a millisecond to the nanosecond, without the digits that binary fractions add behind that.
+fn short_real(r: f64) -> String {
+    if !r.is_finite() || r.abs() < 1e-3 {
+        return real(r);
+    }
+    let text = format!("{r:.6}");
+    let short = text.trim_end_matches('0');
+    if short.ends_with('.') { format!("{short}0") } else { short.to_owned() }
 }
 
 fn real(r: f64) -> String {
@@ -272,6 +282,12 @@ mod tests {
     }
 
     const HOSTILE: &[u8] = b"\x1b[2J\"a,\n\xff\xe2\x80\xae";
+
+    #[test]
+    fn people_see_no_digits_that_are_not_there() {
+        let shown = [2777.8959599999994, 1689.7778, 12.0, -0.5, 1e-7, f64::INFINITY, 0.0].map(short_real);
+        assert_eq!(shown, ["2777.89596", "1689.7778", "12.0", "-0.5", "0.0000001", "inf", "0.0"]);
+    }
 
     #[test]
     fn case_43_hostile_names_in_every_format() {
