@@ -101,12 +101,12 @@ pub fn load_stretch<C: Consumer>(
     let (pump, complete) = read?;
     let seen = pump.seen.map(|(from, to)| Window { from, to: to.max(pump.through).max(from + 1) });
     Ok(Loaded {
+        damage: sources.notes.into_iter().chain(pump.unread()).collect(),
         names: pump.names,
         clocks: pump.clocks,
         window: seen,
         events: pump.events,
         frames: pump.frames,
-        damage: sources.notes.into_iter().chain(pump.damage.words()).collect(),
         complete: complete && wanted_all,
     })
 }

@@ -122,7 +122,8 @@ pub struct Loaded {
     pub events: u64,
     /// zstd frames of our own files that were read, of all there are in them.
     pub frames: (u64, u64),
-    /// What could not be read: a line for each file, with path, the first place in it, and how many more there are.
+    /// What could not be read: a line for each file, with path, the first place in it, and how many more there are; and one
+    /// for what stands within packets.
     pub damage: Vec<String>,
     /// False when the progress callback ended it early.
     pub complete: bool,

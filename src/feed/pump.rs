@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use crate::names::NameTable;
+use crate::names::{NameId, NameTable};
 use crate::perfetto::decode::Decoder;
 use crate::perfetto::decode::stream::{Steps, StreamError};
 use crate::sched::event::{ClockSnapshot, Item};
@@ -10,6 +10,7 @@ use crate::sched::fold::Consumer;
 use crate::sched::order::TimeOrder;
 use crate::store::probe::KEY_START;
 use crate::time::{ClockMap, ClockPair};
+use crate::units::show;
 
 use super::damage::Damage;
 use super::frames;
@@ -29,6 +30,7 @@ pub(super) struct Pump {
     /// First and last instant met.
     pub seen: Option<(u64, u64)>,
     pub damage: Damage,
+    unreadable: Unreadable,
     /// A frame before the next one could not be read.
     broken: bool,
     scratch: Vec<u8>,
@@ -41,8 +43,25 @@ struct Gate<'a> {
     events: &'a mut u64,
     through: &'a mut u64,
     seen: &'a mut Option<(u64, u64)>,
+    unreadable: &'a mut Unreadable,
     /// Only facts: states, counters and watermarks of a skipped frame say nothing about the window.
     facts_only: bool,
+}
+
+/// Packets that did not read to their end, and what the recorder told of pages like that.
+#[derive(Debug, Default)]
+struct Unreadable {
+    first: Option<NameId>,
+    more: u64,
+}
+
+impl Unreadable {
+    fn note(&mut self, what: NameId) {
+        match self.first {
+            None => self.first = Some(what),
+            Some(_) => self.more += 1,
+        }
+    }
 }
 
 impl Pump {
@@ -57,6 +76,7 @@ impl Pump {
             through: 0,
             seen: None,
             damage: Damage::default(),
+            unreadable: Unreadable::default(),
             broken: false,
             scratch: Vec::new(),
         }
@@ -101,6 +121,19 @@ impl Pump {
         facts
     }
 
+    /// What could not be read so far: a line for each file, and one for everything within packets.
+    pub(super) fn unread(&self) -> Vec<String> {
+        let mut words = self.damage.words();
+        if let Some(first) = self.unreadable.first {
+            let more = match self.unreadable.more {
+                0 => String::new(),
+                n => format!(", and {} more like it", show::grouped(n)),
+            };
+            words.push(format!("{}{more}", self.names.text(first)));
+        }
+        words
+    }
+
     /// Memory that is of use again.
     pub(super) fn give_back(&mut self, memory: Vec<u8>) {
         self.scratch = memory;
@@ -121,6 +154,7 @@ impl Pump {
             events: &mut self.events,
             through: &mut self.through,
             seen: &mut self.seen,
+            unreadable: &mut self.unreadable,
             facts_only,
         };
         // Metadata is text in the name table, which the decoder holds meanwhile: looked at afterwards.
@@ -161,6 +195,7 @@ impl Pump {
             events: &mut self.events,
             through: &mut self.through,
             seen: &mut self.seen,
+            unreadable: &mut self.unreadable,
             facts_only: false,
         };
         let mut steps = Steps::open(reader)?;
@@ -194,6 +229,7 @@ impl Gate<'_> {
                 *self.seen = Some((min.min(event.ts), max.max(event.ts)));
             }
             Item::Clock(clock) => note_clock(self.clocks, clock),
+            Item::Damage { what, .. } => self.unreadable.note(*what),
             Item::CompleteThrough { ts } if !self.facts_only => *self.through = *ts,
             Item::CompleteThrough { .. }
             | Item::CpuState { .. }

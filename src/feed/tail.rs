@@ -121,7 +121,7 @@ impl Tail {
 
     /// Parts that could not be read so far, in words.
     pub fn damage(&self) -> Vec<String> {
-        self.pump.damage.words()
+        self.pump.unread()
     }
 
     /// The file being read and how far, in words; empty before the first.

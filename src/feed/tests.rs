@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::*;
 use crate::perfetto::encode::{BundleBuilder, packets};
-use crate::sched::event::{ClockSnapshot, EventKind, Item};
+use crate::sched::event::{ClockSnapshot, EventKind, Item, Loss};
 use crate::store::Store;
 use crate::store::footer::{BootId, Summary, Totals};
 use crate::store::frame::FrameCompressor;
@@ -22,6 +22,7 @@ struct Kept {
     threads: Vec<i32>,
     gaps: Vec<(u64, u64)>,
     states: usize,
+    losses: Vec<Loss>,
     ended: bool,
 }
 
@@ -32,6 +33,7 @@ impl Consumer for Kept {
             Item::Thread(t) => self.threads.push(t.tid),
             Item::Gap { from, to } => self.gaps.push((*from, *to)),
             Item::CpuState { .. } => self.states += 1,
+            Item::Loss(loss) => self.losses.push(*loss),
             _ => {}
         }
     }
@@ -350,4 +352,31 @@ fn case_48_who_was_born_before_the_window_is_known_in_it() {
         assert_eq!(who(71), ("new".into(), 71, 40 * MS));
         assert_eq!(threads.process(threads.upid_of(200).unwrap()).unwrap().parent, threads.upid_of(70));
     }
+}
+
+#[test]
+fn packets_that_do_not_read_to_their_end_are_told_and_are_a_loss() {
+    // Three switches, of which the column of who came has two.
+    let bundle = |ts: u64| {
+        let mut b = BundleBuilder::new();
+        for i in 0..3 {
+            b.switch(ts + i, 0, 7 + i as i32, 120, b"a\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0");
+        }
+        let mut out = Vec::new();
+        b.finish(0, None, &mut out);
+        out
+    };
+    let whole = bundle(1000);
+    // The column of next_pid: field 3 of compact_sched, three bytes.
+    let at = whole.windows(5).position(|w| w == [3 << 3 | 2, 3, 7, 8, 9]).unwrap();
+    let mut torn = whole.clone();
+    torn[at..at + 5].copy_from_slice(&[3 << 3 | 2, 3, 7, 8, 0x80]);
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("torn.pftrace");
+    std::fs::write(&path, [whole, torn, bundle(3000)].concat()).unwrap();
+    let mut kept = Kept::default();
+    let loaded = load(&[path], None, &mut kept, &mut |_| ControlFlow::Continue(())).unwrap();
+    let [damage] = &loaded.damage[..] else { panic!("{:?}", loaded.damage) };
+    assert!(damage.starts_with("packet at byte "), "{damage}");
+    assert!(matches!(kept.losses[..], [Loss { cpu: 0, to: 3000, count: None, .. }]), "{:?}", kept.losses);
 }

@@ -45,7 +45,6 @@ pub struct Builder {
     span: Option<Window>,
     metadata: Vec<(NameId, NameId)>,
     system: Vec<SystemFact>,
-    damage: Vec<(Option<u32>, NameId)>,
     /// By utid: when it was met, and its tid then.
     met: Vec<Met>,
     /// By utid: the number it is to have instead.
@@ -79,7 +78,6 @@ impl Builder {
             span: None,
             metadata: Vec::new(),
             system: Vec::new(),
-            damage: Vec::new(),
             met: Vec::new(),
             utids: None,
         }
@@ -266,7 +264,6 @@ impl Builder {
     fn tell_metadata(&mut self) {
         let names = &self.columns.names;
         let facts = &mut self.columns.facts;
-        facts.damage.extend(self.damage.iter().map(|(cpu, what)| (*cpu, names.text(*what))));
         let text = |name: &str, id: NameId| {
             let bytes = names.bytes(id).to_vec();
             (!bytes.is_empty()).then_some(Meta { name: name.to_owned(), int: None, text: Some(bytes) })
@@ -385,7 +382,6 @@ impl Sink for Builder {
             Item::Sampled { hz } => facts.sampled_hz = Some(*hz),
             Item::System(system) => self.system.push(system.clone()),
             Item::Metadata { key, value } => self.metadata.push((*key, *value)),
-            Item::Damage { cpu, what } => self.damage.push((*cpu, *what)),
             Item::CpuState { ts, .. } | Item::CompleteThrough { ts } => self.cover(*ts),
             Item::Counter { ts, name, cpu, value } => self.pending.push((*ts, Pending::Sample(*cpu, *name, *value))),
             _ => {}

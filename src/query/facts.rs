@@ -109,7 +109,7 @@ pub struct Facts {
     /// Stretches without any recording.
     pub gaps: Vec<Window>,
     /// Parts that could not be read: CPU and what.
-    pub damage: Vec<(Option<u32>, String)>,
+    pub damage: Vec<String>,
     /// Key and value about the trace.
     pub metadata: Vec<Meta>,
     /// Files read.

@@ -110,7 +110,7 @@ pub fn load_beside(
         folding.sink.renumber(utids);
     }
     facts.valid_from = folding.folder.valid_from();
-    facts.damage.extend(loaded.damage.iter().map(|text| (None, text.clone())));
+    facts.damage.clone_from(&loaded.damage);
     facts.segments = files(survey, &loaded.clocks);
     let columns = folding.sink.finish(names, facts, request.window);
     if let (Some((_, rows)), Some(known)) = (rows, known)

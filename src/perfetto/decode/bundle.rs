@@ -98,7 +98,10 @@ impl Decoder {
             lost: (parts.lost && !told_loss) || packets_lost,
         };
         let merged = merge.run(&parts.compact, stand_ins, memory, sink);
-        parsed.and(merged)
+        let read = parsed.and(merged);
+        // How many events were in the rest nobody knows: told as a loss in front of the next ones.
+        memory.lost |= read.is_err();
+        read
     }
 
     fn bundle_parts<'a>(

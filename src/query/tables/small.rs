@@ -199,8 +199,8 @@ fn stats(conn: &Connection, c: &Columns) -> rusqlite::Result<()> {
             "Whether the kernel said that events are missing without saying how many.",
         )?;
     }
-    for (cpu, what) in &c.facts.damage {
-        add("dashcam_unreadable", *cpu, 1, what)?;
+    for what in &c.facts.damage {
+        add("dashcam_unreadable", None, 1, what)?;
     }
     if !c.facts.gaps.is_empty() {
         add("dashcam_gaps", None, c.facts.gaps.len() as u64, "Stretches without any recording; see the table gap.")?;
