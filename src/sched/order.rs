@@ -32,7 +32,7 @@ pub struct OrderStats {
 /// Reorders by time; see the module.
 #[derive(Debug)]
 pub struct TimeOrder {
-    cpus: BTreeMap<u32, VecDeque<Event>>,
+    cpus: BTreeMap<u32, Queue>,
     /// Timed items that belong to no CPU's sequence: key (instant, events at it first?, arrival).
     others: BTreeMap<(u64, bool, u64), Item>,
     arrivals: u64,
@@ -84,7 +84,7 @@ impl TimeOrder {
             // A loss belongs where the known events end; where that is not told, after those that stand before it.
             Item::Loss(loss) if loss.from > 0 => self.timed(loss.from, true, item, out),
             Item::Loss(Loss { cpu, .. }) | Item::Damage { cpu: Some(cpu), .. } => {
-                let last = self.cpus.get(&cpu).and_then(VecDeque::back).map_or(self.emitted, |e| e.ts);
+                let last = self.cpus.get(&cpu).and_then(Queue::last).unwrap_or(self.emitted);
                 self.timed(last, true, item, out);
             }
             Item::Gap { from, .. } => self.timed(from, true, item, out),
@@ -120,19 +120,14 @@ impl TimeOrder {
             self.stats.late_max = self.stats.late_max.max(self.emitted - event.ts);
             event.ts = self.emitted;
             // It must not overtake older ones of its own CPU that are still held at this very instant.
-            if self.cpus.get(&event.cpu).and_then(VecDeque::front).is_none_or(|f| f.ts > event.ts) {
+            if self.cpus.get_mut(&event.cpu).and_then(Queue::first).is_none_or(|first| first > event.ts) {
                 out(&Item::Event(event));
                 return;
             }
         }
-        let queue = self.cpus.entry(event.cpu).or_default();
         self.held += 1;
-        if queue.back().is_none_or(|b| b.ts <= event.ts) {
-            queue.push_back(event);
-        } else {
+        if !self.cpus.entry(event.cpu).or_default().push(event) {
             self.stats.disordered += 1;
-            let at = queue.partition_point(|e| e.ts <= event.ts);
-            queue.insert(at, event);
         }
     }
 
@@ -154,7 +149,7 @@ impl TimeOrder {
 
     /// Gives out, by time, what is before `watermark` (`u64::MAX`: everything), until only `keep` items are held.
     fn release_until(&mut self, watermark: u64, keep: usize, out: &mut impl FnMut(&Item)) {
-        let fronts = self.cpus.iter().filter_map(|(&cpu, queue)| Some(Reverse((queue.front()?.ts, cpu))));
+        let fronts = self.cpus.iter_mut().filter_map(|(&cpu, queue)| Some(Reverse((queue.first()?, cpu))));
         let mut heads: BinaryHeap<Reverse<(u64, u32)>> = fronts.collect();
         while self.held > keep {
             let head = heads.peek().map(|h| h.0);
@@ -172,8 +167,8 @@ impl TimeOrder {
             let next = heads.peek().map_or(u64::MAX, |h| h.0.0);
             let other = self.others.first_key_value().map_or(u64::MAX, |(k, _)| k.0);
             self.give_run(cpu, at, next.min(other), watermark, keep, out);
-            if let Some(front) = self.cpus.get(&cpu).and_then(VecDeque::front) {
-                heads.push(Reverse((front.ts, cpu)));
+            if let Some(first) = self.cpus.get_mut(&cpu).and_then(Queue::first) {
+                heads.push(Reverse((first, cpu)));
             }
         }
     }
@@ -189,7 +184,7 @@ impl TimeOrder {
     /// Gives out the events of one CPU at `at` and on, as far as they stand before all others, which begin at `until`.
     fn give_run(&mut self, cpu: u32, at: u64, until: u64, watermark: u64, keep: usize, out: &mut impl FnMut(&Item)) {
         let Some(queue) = self.cpus.get_mut(&cpu) else { return };
-        while let Some(event) = queue.front() {
+        while let Some(event) = queue.events.front() {
             let ts = event.ts;
             let due = ts == at || ts < until;
             if !due || self.held <= keep || (ts >= watermark && watermark != u64::MAX) {
@@ -199,14 +194,63 @@ impl TimeOrder {
             self.emitted = ts;
             // Straight from the queue: a copy on the way costs as much as the merging.
             out(&Item::Event(*event));
-            queue.pop_front();
+            queue.events.pop_front();
         }
+    }
+}
+
+/// What is held of one CPU.
+#[derive(Debug, Default)]
+struct Queue {
+    /// By time; but where `behind` is set, the later ones still have to be put into place.
+    events: VecDeque<Event>,
+    behind: bool,
+    /// The youngest, ns.
+    last: u64,
+}
+
+impl Queue {
+    /// An event that is so much out of place is put there with all others like it: to move what stands between for each
+    /// of them would take for ever where a trace goes through a time twice.
+    const NEAR: usize = 64;
+
+    /// False if it is older than one before.
+    #[inline]
+    fn push(&mut self, event: Event) -> bool {
+        if self.events.is_empty() || event.ts >= self.last {
+            self.last = event.ts;
+            self.events.push_back(event);
+            return true;
+        }
+        let at = if self.behind { 0 } else { self.events.partition_point(|e| e.ts <= event.ts) };
+        if !self.behind && self.events.len() - at <= Self::NEAR {
+            self.events.insert(at, event);
+        } else {
+            self.behind = true;
+            self.events.push_back(event);
+        }
+        false
+    }
+
+    fn last(&self) -> Option<u64> {
+        (!self.events.is_empty()).then_some(self.last)
+    }
+
+    /// When the oldest was; afterwards all are in place.
+    #[inline]
+    fn first(&mut self) -> Option<u64> {
+        if std::mem::take(&mut self.behind) {
+            // Those of one instant keep their order.
+            self.events.make_contiguous().sort_by_key(|e| e.ts);
+        }
+        self.events.front().map(|e| e.ts)
     }
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use super::super::event::EventKind;
     use super::super::testing::{R, switch};
     use super::*;
     use proptest::prelude::*;
@@ -245,6 +289,22 @@ mod tests {
         got.extend(run(&mut order, vec![at(200, 0), Item::CompleteThrough { ts: 300 }]));
         assert_eq!(got, [(10, 0), (100, 1), (200, 0)]);
         assert_eq!((order.stats().late, order.stats().late_max), (1, 60));
+    }
+
+    #[test]
+    fn a_time_that_is_gone_through_twice_is_put_in_order() {
+        let mut order = TimeOrder::new(1 << 20);
+        let twice = (0..2u32).flat_map(|round| (0..1000u64).map(move |ts| switch(ts, 0, 0, R, round as i32)));
+        let mut got = Vec::new();
+        for item in twice.chain([Item::CompleteThrough { ts: 2000 }]) {
+            order.push(item, &mut |i| {
+                if let Item::Event(Event { ts, kind: EventKind::Switch(s), .. }) = i {
+                    got.push((*ts, s.next_tid));
+                }
+            });
+        }
+        let expected: Vec<_> = (0..1000).flat_map(|ts| [(ts, 0), (ts, 1)]).collect();
+        assert_eq!((got, order.stats().disordered), (expected, 999));
     }
 
     #[test]

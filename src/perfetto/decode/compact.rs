@@ -26,7 +26,7 @@ impl<'a> Compact<'a> {
         let mut fields = Fields::new(bytes);
         while let Some((field, value)) = fields.next()? {
             match (field, value) {
-                (5, Value::Bytes(name, _)) => table.push(names.intern(&context.name(name))),
+                (5, Value::Bytes(name, _)) => table.push(names.intern(&context.comm(name))),
                 (1..=12, Value::Bytes(column, _)) => {
                     let slot = &mut self.columns[field as usize];
                     if slot.is_empty() {

@@ -6,6 +6,7 @@ use crate::names::{NameId, NameTable};
 use crate::perfetto::event_table;
 use crate::perfetto::wire::{Fields, Malformed, Value};
 use crate::sched::event::{BlockRequest, BlockStage, Event, EventKind, Switch, Wake};
+use std::borrow::Cow;
 
 /// Fields 1 to 15 of an event's message; no event we look into has a needed field beyond.
 struct Message<'a> {
@@ -69,11 +70,11 @@ impl Decoder {
 
     /// What the message in field `field` of `FtraceEvent` says (numbers: see `event_table`).
     fn kind(&self, field: u32, m: &Message<'_>, context: Context, names: &mut NameTable) -> EventKind {
-        let mut name = |text: &[u8]| names.intern(&context.name(text));
+        let mut name = |text: Cow<'_, [u8]>| names.intern(&text);
         match field {
             3 => {
                 let text = m.text(2);
-                EventKind::Print { text: name(text.strip_suffix(b"\n").unwrap_or(text)) }
+                EventKind::Print { text: name(context.name(text.strip_suffix(b"\n").unwrap_or(text))) }
             }
             4 => EventKind::Switch(Switch {
                 prev_tid: Some(m.i32(2)),
@@ -82,10 +83,11 @@ impl Decoder {
                 prev_state_raw: m.u64(4) as i64,
                 next_tid: m.i32(6),
                 next_prio: m.i32(7),
-                next_comm: name(m.text(5)),
+                next_comm: name(context.comm(m.text(5))),
             }),
             17 | 20 | 114 => {
-                let wake = Wake { tid: m.i32(2), prio: m.i32(3), comm: name(m.text(1)), target_cpu: m.u32(5) };
+                let wake =
+                    Wake { tid: m.i32(2), prio: m.i32(3), comm: name(context.comm(m.text(1))), target_cpu: m.u32(5) };
                 match field {
                     17 => EventKind::Wakeup(wake),
                     20 => EventKind::Waking(wake),
@@ -93,26 +95,26 @@ impl Decoder {
                 }
             }
             491 => EventKind::Migrate { tid: m.i32(2), from_cpu: m.u32(4), to_cpu: m.u32(5) },
-            235 => EventKind::NewTask { tid: m.i32(1), comm: name(m.text(2)), clone_flags: m.u64(3) },
-            236 => EventKind::Rename { tid: m.i32(1), comm: name(m.text(3)) },
-            237 => EventKind::Exec { tid: m.i32(2), old_tid: m.i32(3), filename: name(m.text(1)) },
+            235 => EventKind::NewTask { tid: m.i32(1), comm: name(context.comm(m.text(2))), clone_flags: m.u64(3) },
+            236 => EventKind::Rename { tid: m.i32(1), comm: name(context.comm(m.text(3))) },
+            237 => EventKind::Exec { tid: m.i32(2), old_tid: m.i32(3), filename: name(context.name(m.text(1))) },
             238 => EventKind::Exit { tid: m.i32(2) },
             240 => EventKind::Free { tid: m.i32(2) },
             18 => {
                 let function = self.symbols.get(&(context.sequence, m.u64(2))).copied().unwrap_or_default();
                 EventKind::BlockedReason { tid: m.i32(1), io_wait: m.u64(3) != 0, function }
             }
-            36 => EventKind::IrqEntry { irq: m.i32(1), name: name(m.text(2)) },
+            36 => EventKind::IrqEntry { irq: m.i32(1), name: name(context.name(m.text(2))) },
             37 => EventKind::IrqExit { irq: m.i32(1) },
             24 => EventKind::SoftirqEntry { vec: m.u32(1) },
             25 => EventKind::SoftirqExit { vec: m.u32(1) },
             11 => EventKind::Frequency { khz: m.u32(1), cpu: m.u32(2) },
             13 => EventKind::Idle { state: m.u32(1), cpu: m.u32(2) },
-            126 => EventKind::Block(block(m, BlockStage::Insert, name(m.text(5)), 0)),
-            45 => EventKind::Block(block(m, BlockStage::Issue, name(m.text(5)), 0)),
+            126 => EventKind::Block(block(m, BlockStage::Insert, name(context.name(m.text(5))), 0)),
+            45 => EventKind::Block(block(m, BlockStage::Issue, name(context.name(m.text(5))), 0)),
             // `errors` until 4.20, `error` (field 7) since.
-            125 => EventKind::Block(block(m, BlockStage::Complete, name(m.text(5)), m.i32(7) | m.i32(4))),
-            327 => EventKind::Other { name: name(m.text(1)) },
+            125 => EventKind::Block(block(m, BlockStage::Complete, name(context.name(m.text(5))), m.i32(7) | m.i32(4))),
+            327 => EventKind::Other { name: name(context.name(m.text(1))) },
             _ => EventKind::Other { name: self.event_name(field, names) },
         }
     }

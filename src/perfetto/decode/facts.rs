@@ -117,7 +117,7 @@ impl Decoder {
             sink(Item::Thread(ThreadFact {
                 tid,
                 pid: t.tgid.unwrap_or(tid),
-                name: names.intern(&context.name(t.name.as_deref().unwrap_or_default())),
+                name: names.intern(&context.comm(t.name.as_deref().unwrap_or_default())),
                 start: starts.get(&tid).copied(),
                 ts,
             }));

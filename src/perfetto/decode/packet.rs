@@ -91,10 +91,19 @@ pub(super) struct Context {
     pub escaped: bool,
 }
 
+/// More than any kernel's; the rest of a longer one is not kept.
+const MAX_COMM: usize = 128;
+
 impl Context {
     /// The bytes of a name in one of the packet's strings.
     pub(super) fn name<'a>(&self, text: &'a [u8]) -> Cow<'a, [u8]> {
         if self.escaped { escape::unescape(text) } else { Cow::Borrowed(text) }
+    }
+
+    /// The same of a thread's name, which stands in every line about it: the kernel's have 15 bytes (TASK_COMM_LEN of
+    /// include/linux/sched.h), each at most four escaped.
+    pub(super) fn comm<'a>(&self, text: &'a [u8]) -> Cow<'a, [u8]> {
+        self.name(&text[..text.len().min(MAX_COMM)])
     }
 }
 

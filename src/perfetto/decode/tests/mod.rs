@@ -226,6 +226,18 @@ fn what_stands_in_for_a_switch_is_no_event_and_tells_who_runs() {
 }
 
 #[test]
+fn a_name_that_no_kernel_has_is_cut() {
+    let mut bundle = BundleBuilder::new();
+    let comm = &vec![b'x'; 200_000];
+    bundle.full_waking(10, 7, 0, &crate::perfetto::encode::FullWaking { comm, pid: 8, prio: 120, target_cpu: 0 });
+    let mut bytes = Vec::new();
+    bundle.finish(0, None, &mut bytes);
+    let (items, names) = whole(&bytes);
+    let EventKind::Waking(w) = events(&items)[0].kind else { panic!("{items:?}") };
+    assert_eq!(names.bytes(w.comm).len(), 128);
+}
+
+#[test]
 fn case_40_to_43_hostile_names_keep_their_bytes() {
     let hostile: [&[u8]; 6] = [b"(sd-pam)", b"a) R 1 (b", b"new\nline", b"\xff\xfe\xc3(", b"\x1b[2J", br"lit\xff"];
     let mut b = BundleBuilder::new();
