@@ -95,7 +95,7 @@ fn answer(kind: Kind, columns: &Columns, picked: &Picked, rows: usize, detector:
     match kind {
         Kind::Cpu => vec![cpu::table(&cpu::rows(columns, picked), columns)],
         Kind::Latency => latency::tables(columns, picked, rows),
-        Kind::States => vec![states::table(&states::rows(columns, picked), picked.span(), columns, rows)],
+        Kind::States => vec![states::table(&states::rows(columns, picked), columns, rows)],
         Kind::Blocked => blocked::tables(columns, picked, rows),
         Kind::Preempt => vec![preempt::table(&preempt::rows(columns, picked), columns, rows)],
         Kind::Wakes => vec![wakes::table(&wakes::rows(columns, picked), columns, rows)],

@@ -13,7 +13,7 @@ use crate::sched::summary::StateTimes;
 pub struct Row {
     /// Who.
     pub utid: Utid,
-    /// Times within the window; `unknown` is what is left of it while the thread lived.
+    /// Times within the window.
     pub times: StateTimes,
     /// Switches out in a sleeping state.
     pub voluntary: u64,
@@ -61,13 +61,12 @@ fn row(c: &Columns, picked: &Picked, utid: Utid) -> Option<Row> {
             Kind::Absent | Kind::Unknown => {}
         }
     }
-    let known = t.running + t.runnable + t.preempted + t.sleeping + t.uninterruptible + t.other;
-    t.unknown = c.lived(utid, picked.window).saturating_sub(known);
-    (known > 0).then_some(Row { utid, times: t, voluntary, involuntary, migrations })
+    t.fill(picked.span(), c.lived(utid, picked.window));
+    (t.known() > 0).then_some(Row { utid, times: t, voluntary, involuntary, migrations })
 }
 
-/// For people. Shares are of the time asked for, as on the screens: `span`, ns.
-pub fn table(rows: &[Row], span: u64, c: &Columns, limit: usize) -> Table {
+/// For people. Shares are of the time asked for, as on the screens.
+pub fn table(rows: &[Row], c: &Columns, limit: usize) -> Table {
     let mut t = Table::new(
         "states",
         "Where the time went",
@@ -89,7 +88,7 @@ pub fn table(rows: &[Row], span: u64, c: &Columns, limit: usize) -> Table {
     );
     for row in rows {
         let s = &row.times;
-        let share = |ns: u64| Cell::Share(ns as f64 / span.max(1) as f64);
+        let share = |ns: u64| Cell::Share(ns as f64 / s.total().max(1) as f64);
         t.rows.push(vec![
             Cell::Text(thread_name(c, row.utid)),
             process_name(c, row.utid),

@@ -47,7 +47,7 @@ pub fn tables(c: &Columns, picked: &Picked, rows: usize, detector: Option<Detect
     let mut out = vec![head(c, picked)];
     out.extend(detector.map(|d| findings::table(c, d, picked, rows.max(FINDINGS))));
     out.push(cpu::table(&cpu::rows(c, picked), c));
-    out.push(states::table(&states::rows(c, picked), picked.span(), c, rows));
+    out.push(states::table(&states::rows(c, picked), c, rows));
     out.extend(latency::tables(c, picked, rows));
     out.push(preempt::table(&preempt::rows(c, picked), c, rows));
     out.extend(blocked::tables(c, picked, rows));

@@ -30,6 +30,8 @@ pub struct StateTimes {
     pub other: u64,
     /// Not known (loss, gap, not yet seen).
     pub unknown: u64,
+    /// Before the thread's birth and after its end, as far as these are known.
+    pub absent: u64,
 }
 
 impl StateTimes {
@@ -58,6 +60,13 @@ impl StateTimes {
         self.uninterruptible = self.uninterruptible.saturating_add(more.uninterruptible);
         self.other = self.other.saturating_add(more.other);
         self.unknown = self.unknown.saturating_add(more.unknown);
+        self.absent = self.absent.saturating_add(more.absent);
+    }
+
+    /// What is left of `whole` is unknown as far as the thread lived, for `lived` of it; both ns.
+    pub fn fill(&mut self, whole: u64, lived: u64) {
+        self.unknown = lived.saturating_sub(self.known());
+        self.absent = whole.saturating_sub(self.known() + self.unknown);
     }
 
     /// Ready but not running: after a wake-up or pushed off.
@@ -65,14 +74,14 @@ impl StateTimes {
         self.runnable + self.preempted
     }
 
-    /// All but the unknown.
+    /// All states of a thread that is there and known of.
     pub fn known(&self) -> u64 {
         self.running + self.runnable + self.preempted + self.sleeping + self.uninterruptible + self.other
     }
 
     /// All: the window's length times the threads counted.
     pub fn total(&self) -> u64 {
-        self.known() + self.unknown
+        self.known() + self.unknown + self.absent
     }
 }
 

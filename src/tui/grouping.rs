@@ -115,6 +115,6 @@ fn telling(now: ThreadNow) -> u8 {
         Kind::Running => 3,
         Kind::Other => 2,
         Kind::Sleeping => 1,
-        Kind::Unknown => 0,
+        Kind::Unknown | Kind::Absent => 0,
     }
 }

@@ -198,6 +198,7 @@ impl Sums {
                 uninterruptible: t.uninterruptible - b.uninterruptible,
                 other: t.other - b.other,
                 unknown: t.unknown - b.unknown,
+                absent: t.absent - b.absent,
             },
             voluntary: self.voluntary - before.voluntary,
             involuntary: self.involuntary - before.involuntary,

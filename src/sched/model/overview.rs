@@ -164,12 +164,12 @@ impl Model {
             self.count(&mut row, &mut count, &piece, window, edges, waits.as_deref_mut());
         }
         row.cpu = count.last_cpu.or_else(|| self.folder.last_cpu(utid));
-        row.times.unknown = self.lived(utid, window).saturating_sub(row.times.known());
+        row.times.fill(window.len(), self.lived(utid, window));
         if count.any {
             let mut bar = count.bar;
             for (i, cell) in bar.iter_mut().enumerate() {
-                let lived = self.lived(utid, window.cell(i, edges.ends.len()));
-                cell.unknown = lived.saturating_sub(cell.known());
+                let of = window.cell(i, edges.ends.len());
+                cell.fill(of.len(), self.lived(utid, of));
             }
             row.bar = bar;
         }

@@ -62,6 +62,7 @@ fn times(run: u64, ready: u64, pushed: u64, sleep: u64, d: u64) -> StateTimes {
         uninterruptible: s(d),
         other: 0,
         unknown: s(1000 - (run + ready + pushed + sleep + d).min(1000)),
+        absent: 0,
     }
 }
 

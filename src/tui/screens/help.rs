@@ -6,7 +6,7 @@ use crate::tui::keys::sequence_text;
 use crate::tui::pen::Pen;
 use crate::tui::theme::Tone;
 use crate::tui::widgets::popup;
-use crate::tui::widgets::states::KINDS;
+use crate::tui::widgets::states::{KINDS, Kind};
 
 /// A line of the help: keys, action, what it does; or a heading (keys only).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub fn draw(keymap: &Keymap, top: usize, pen: &mut Pen<'_>) {
     let (iw, ih) = (inner.w(), inner.h());
     let mut x = 1;
     // What the glyphs of states mean, once, where it is looked for.
-    for kind in KINDS {
+    for kind in KINDS.into_iter().filter(|kind| *kind != Kind::Absent) {
         let glyph = kind.glyph(inner.theme).to_string();
         x += inner.pieces(
             x,

@@ -20,11 +20,20 @@ pub enum Kind {
     Other,
     Sleeping,
     Unknown,
+    Absent,
 }
 
 /// All, in the order of a stacked bar.
-pub const KINDS: [Kind; 7] =
-    [Kind::Running, Kind::Ready, Kind::PushedOff, Kind::Blocked, Kind::Other, Kind::Sleeping, Kind::Unknown];
+pub const KINDS: [Kind; 8] = [
+    Kind::Running,
+    Kind::Ready,
+    Kind::PushedOff,
+    Kind::Blocked,
+    Kind::Other,
+    Kind::Sleeping,
+    Kind::Unknown,
+    Kind::Absent,
+];
 
 impl Kind {
     /// The kind of a state.
@@ -50,7 +59,7 @@ impl Kind {
             Kind::Blocked => Tone::Blocked,
             Kind::Other => Tone::Other,
             Kind::Sleeping => Tone::Sleeping,
-            Kind::Unknown => Tone::Unknown,
+            Kind::Unknown | Kind::Absent => Tone::Unknown,
         }
     }
 
@@ -71,6 +80,8 @@ impl Kind {
             Kind::Other => 'o',
             Kind::Sleeping => '·',
             Kind::Unknown => '┄',
+            // Also with letters: there is nothing to be told.
+            Kind::Absent => ' ',
         }
     }
 
@@ -84,6 +95,7 @@ impl Kind {
             Kind::Other => "stopped",
             Kind::Sleeping => "sleeping (S)",
             Kind::Unknown => "not known",
+            Kind::Absent => "not there (yet, any more)",
         }
     }
 
@@ -97,6 +109,7 @@ impl Kind {
             Kind::Other => "stopped",
             Kind::Sleeping => "sleep",
             Kind::Unknown => "not known",
+            Kind::Absent => "not there",
         }
     }
 
@@ -110,14 +123,15 @@ impl Kind {
             Kind::Other => times.other,
             Kind::Sleeping => times.sleeping,
             Kind::Unknown => times.unknown,
+            Kind::Absent => times.absent,
         }
     }
 }
 
 /// How many of `width` cells each state gets, in [`KINDS`] order; the sum is `width` (0 when there is no time at all).
 /// States that mean trouble are never rounded away: from a thousandth of the time on they have a cell.
-pub fn stacked(times: &StateTimes, width: u16) -> [u16; 7] {
-    let mut cells = [0u16; 7];
+pub fn stacked(times: &StateTimes, width: u16) -> [u16; 8] {
+    let mut cells = [0u16; 8];
     let total = u128::from(times.total());
     if total == 0 || width == 0 {
         return cells;
@@ -126,7 +140,7 @@ pub fn stacked(times: &StateTimes, width: u16) -> [u16; 7] {
     for (cell, s) in cells.iter_mut().zip(scaled) {
         *cell = u16::try_from(s / total).unwrap_or(0);
     }
-    let mut rest: Vec<usize> = (0..7).collect();
+    let mut rest: Vec<usize> = (0..KINDS.len()).collect();
     rest.sort_by_key(|&i| std::cmp::Reverse(scaled[i] % total));
     let missing = width - cells.iter().sum::<u16>();
     for &i in rest.iter().take(usize::from(missing)) {
@@ -137,7 +151,7 @@ pub fn stacked(times: &StateTimes, width: u16) -> [u16; 7] {
         let seen = u128::from(kind.part(times)) * 1000 >= total;
         if trouble && cells[i] == 0 && seen {
             // The largest gives up a cell.
-            let largest = (0..7).max_by_key(|&j| cells[j]).unwrap_or(0);
+            let largest = (0..KINDS.len()).max_by_key(|&j| cells[j]).unwrap_or(0);
             if cells[largest] > 1 {
                 cells[largest] -= 1;
                 cells[i] = 1;
@@ -204,8 +218,8 @@ mod tests {
     #[test]
     fn shares_become_cells() {
         let times = StateTimes { running: 412, runnable: 31, preempted: 182, sleeping: 375, ..StateTimes::default() };
-        assert_eq!(stacked(&times, 20), [8, 1, 4, 0, 0, 7, 0]);
-        assert_eq!(stacked(&StateTimes::default(), 20), [0; 7]);
+        assert_eq!(stacked(&times, 20), [8, 1, 4, 0, 0, 7, 0, 0]);
+        assert_eq!(stacked(&StateTimes::default(), 20), [0; 8]);
     }
 
     #[test]
@@ -223,15 +237,15 @@ mod tests {
     #[test]
     fn a_little_trouble_stays_visible() {
         let times = StateTimes { running: 10_000, uninterruptible: 20, ..StateTimes::default() };
-        assert_eq!(stacked(&times, 10), [9, 0, 0, 1, 0, 0, 0]);
+        assert_eq!(stacked(&times, 10), [9, 0, 0, 1, 0, 0, 0, 0]);
         let times = StateTimes { running: 100_000, uninterruptible: 20, ..StateTimes::default() };
         assert_eq!(stacked(&times, 10)[3], 0, "a fifth of a thousandth is not worth a cell");
     }
 
     proptest! {
         #[test]
-        fn cells_add_up(v in proptest::array::uniform7(0u64..u64::MAX / 8), width in 0u16..300) {
-            let times = StateTimes { running: v[0], runnable: v[1], preempted: v[2], sleeping: v[3], uninterruptible: v[4], other: v[5], unknown: v[6] };
+        fn cells_add_up(v in proptest::array::uniform8(0u64..u64::MAX / 9), width in 0u16..300) {
+            let times = StateTimes { running: v[0], runnable: v[1], preempted: v[2], sleeping: v[3], uninterruptible: v[4], other: v[5], unknown: v[6], absent: v[7] };
             let sum: u16 = stacked(&times, width).iter().sum();
             prop_assert_eq!(sum, if times.total() == 0 { 0 } else { width });
         }

@@ -43,9 +43,9 @@ fn a_thread_has_no_time_before_its_birth_nor_after_its_end() {
     let rows = model.overview(ms(0, 1000), 10, 10, &Thresholds::default()).threads;
     let row = rows.iter().find(|r| r.utid == nine).unwrap();
     let t = row.times;
-    assert_eq!((t.runnable, t.running, t.other, t.unknown, t.total()), (10 * MS, 10 * MS, 180 * MS, 0, 200 * MS));
-    let cells: Vec<u64> = row.bar.iter().map(|cell| cell.total() / MS).collect();
-    assert_eq!(cells, [0, 0, 0, 0, 100, 100, 0, 0, 0, 0]);
+    assert_eq!((t.runnable, t.running, t.other, t.unknown, t.absent), (10 * MS, 10 * MS, 180 * MS, 0, 800 * MS));
+    let cells: Vec<u64> = row.bar.iter().map(|cell| cell.absent / MS).collect();
+    assert_eq!(cells, [100, 100, 100, 100, 0, 0, 100, 100, 100, 100]);
     let track = |columns| model.timeline(ms(0, 1000), columns, &[TrackId::Thread(nine)], &NameTable::new()).remove(0);
     let ends: Vec<_> = track(1000).iter().map(|s| (s.start / MS, s.end.map(|e| e / MS))).collect();
     assert_eq!(ends, [(400, Some(410)), (410, Some(420)), (420, Some(600))]);
