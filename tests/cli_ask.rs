@@ -181,6 +181,10 @@ fn a_window_of_a_foreign_trace_is_cut_after_reading_it() {
     assert_eq!(out.status.code(), Some(1));
     let err = String::from_utf8(out.stderr).unwrap();
     assert!(err.contains("the data goes from 2026-11-30 12:33:50"), "{err}");
+    let out = run(&["query", "--from", "10:00", "SELECT count(*) FROM sched"]);
+    let err = String::from_utf8(out.stderr).unwrap();
+    let note = "note: the data begins at 2026-11-30 12:33:50 +00:00, after 2026-11-30 10:00:00 +00:00";
+    assert!(out.status.success() && err.contains(note), "{err}");
     assert_eq!(run(&["query", "--from", "when", "SELECT 1"]).status.code(), Some(2));
     for command in [&["query", "SELECT count(*) FROM sched"][..], &["report", "cpu"], &["export", "--format", "text"]] {
         let out = run(&[command, &["--from", "12:33:52", "--to", "12:33:51"]].concat());

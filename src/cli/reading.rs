@@ -167,8 +167,13 @@ fn resolve(words: &WindowArgs, all: Window, clocks: &ClockMap) -> anyhow::Result
     let range = time::range(words.from.as_deref(), words.to.as_deref(), last, &at).map_err(|e| usage(e.to_string()))?;
     let from = range.from.map_or(all.from, |t| clocks.first_at_or_after(t));
     let to = range.to.map_or(all.to, |t| clocks.first_at_or_after(t));
+    let real = |t| time::local(t, &at.zone, time::Digits::Seconds);
+    let show = |boot| real(clocks.to_real(boot));
+    // A clock time that is still to come today means yesterday's: whoever meant today's must see that.
+    if let Some(asked) = range.from.filter(|_| words.from.is_some() && from < all.from && to > all.from) {
+        tell!("dashcam: note: the data begins at {}, after {}", show(all.from), real(asked));
+    }
     if from >= all.to.max(all.from + 1) || to <= all.from {
-        let show = |boot| time::local(clocks.to_real(boot), &at.zone, time::Digits::Seconds);
         return Err(failed(format!(
             "nothing was recorded then; the data goes from {} to {}",
             show(all.from),
