@@ -110,6 +110,10 @@ pub struct StoreView {
     pub bytes: u64,
     /// Stretches not recorded.
     pub gaps: u32,
+    /// Files that were opened by name, not a store.
+    pub single: bool,
+    /// Files of which nothing can be listed: they have no footer, nor anything else that places them in time.
+    pub unplaced: Vec<Box<str>>,
 }
 
 /// One kept snapshot.
@@ -144,6 +148,17 @@ pub struct MarkRow {
     pub at_real: u64,
     /// Text.
     pub text: Box<str>,
+}
+
+/// What was kept.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct KeptView {
+    /// Newest first.
+    pub snapshots: Vec<SnapshotRow>,
+    /// Newest first.
+    pub marks: Vec<MarkRow>,
+    /// Files that were opened by name, not a store.
+    pub single: bool,
 }
 
 /// Something to be done outside the model.
@@ -187,7 +202,7 @@ pub enum Done {
     /// The text.
     Mark(Box<str>),
     Store(Box<StoreView>),
-    Kept(Vec<SnapshotRow>, Vec<MarkRow>),
+    Kept(Box<KeptView>),
     /// In words.
     Failed(Box<str>),
 }

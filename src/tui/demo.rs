@@ -87,10 +87,7 @@ pub fn settle(state: &mut State, effects: Vec<Effect>) -> Vec<Effect> {
             let msg = match effect {
                 Effect::Ask(q) => Msg::Answer(Box::new(answer(q.id, reply(&q.ask), state))),
                 Effect::Do(Deed::Store { .. }) => Msg::Done(Done::Store(Box::new(store()))),
-                Effect::Do(Deed::Kept) => {
-                    let (snapshots, marks) = kept();
-                    Msg::Done(Done::Kept(snapshots, marks))
-                }
+                Effect::Do(Deed::Kept) => Msg::Done(Done::Kept(Box::new(kept()))),
                 other => {
                     left.push(other);
                     continue;

@@ -228,3 +228,19 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn single_files_say_that_they_are_no_store() {
+    use super::deeds::{Done, KeptView, StoreView};
+    let mut state = full(80, 24, "mono");
+    let one = StoreView { single: true, segments: demo::store().segments[..1].to_vec(), ..demo::store() };
+    press(&mut state, "f3");
+    update(&mut state, Msg::Done(Done::Store(Box::new(one))));
+    insta::assert_snapshot!("segments_of_a_file", text(&demo::drawn(&state)));
+    let none = StoreView { single: true, unplaced: vec!["/tmp/foreign.pftrace".into()], ..StoreView::default() };
+    update(&mut state, Msg::Done(Done::Store(Box::new(none))));
+    insta::assert_snapshot!("segments_of_a_foreign_file", text(&demo::drawn(&state)));
+    press(&mut state, "f4");
+    update(&mut state, Msg::Done(Done::Kept(Box::new(KeptView { single: true, ..KeptView::default() }))));
+    insta::assert_snapshot!("kept_of_a_file", text(&demo::drawn(&state)));
+}

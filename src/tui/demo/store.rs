@@ -2,7 +2,7 @@
 
 use super::data::{EDGE, MS, REAL, S, US};
 use crate::sched::summary::Window;
-use crate::tui::deeds::{MarkRow, RecorderView, SegmentRow, SnapshotRow, StoreColumn, StoreView};
+use crate::tui::deeds::{KeptView, MarkRow, RecorderView, SegmentRow, SnapshotRow, StoreColumn, StoreView};
 
 pub fn store() -> StoreView {
     let n = 59;
@@ -51,10 +51,11 @@ pub fn store() -> StoreView {
             .collect(),
         bytes: 4 << 30,
         gaps: 1,
+        ..StoreView::default()
     }
 }
 
-pub fn kept() -> (Vec<SnapshotRow>, Vec<MarkRow>) {
+pub fn kept() -> KeptView {
     let snapshot = SnapshotRow {
         path: "/var/lib/dashcam/snapshots/20261130T060200Z-000007-p99-alert.pftrace.zst".into(),
         label: "p99 alert".into(),
@@ -68,13 +69,14 @@ pub fn kept() -> (Vec<SnapshotRow>, Vec<MarkRow>) {
         shorter: "5 m asked: nothing older was there".into(),
     };
     let mark = |s: u64, text: &str| MarkRow { at_real: REAL - s * S, text: text.into() };
-    (
-        vec![
+    KeptView {
+        snapshots: vec![
             snapshot.clone(),
             SnapshotRow { label: "".into(), loss: false, gaps: false, shorter: "".into(), ..snapshot },
         ],
-        vec![mark(5, "step 813"), mark(9, "step 812")],
-    )
+        marks: vec![mark(5, "step 813"), mark(9, "step 812")],
+        single: false,
+    }
 }
 
 pub fn recorder() -> RecorderView {

@@ -27,6 +27,11 @@ pub fn list_rows(size: (u16, u16)) -> usize {
     usize::from(size.1.saturating_sub(2 + 1 + GRAPHS + 3))
 }
 
+/// Files of other tools, and ours that were cut, say what they hold only to whoever reads them whole.
+const NOT_PLACED: &str = "has no footer that says what it holds";
+/// Where to look instead.
+const ELSEWHERE: &str = "the overview and the time line show it; here a store has its segments";
+
 /// What is under the pointer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hit {
@@ -61,6 +66,15 @@ pub fn draw(state: &State, pen: &mut Pen<'_>) {
         pen.say(1, 1, w, "reading footers …", Tone::Dim);
         return;
     };
+    if data.single && data.segments.is_empty() {
+        // No time that anything could be drawn over.
+        pen.rule(0, &["Files", "not a store"]);
+        for (y, path) in (1..).zip(&data.unplaced) {
+            pen.say(1, y, w.saturating_sub(1), &format!("{path} {NOT_PLACED}"), Tone::Text);
+        }
+        pen.say(1, 1 + u16::try_from(data.unplaced.len()).unwrap_or(u16::MAX - 1), w, ELSEWHERE, Tone::Dim);
+        return;
+    }
     draw_rule(data, &mut pen);
     draw_graphs(state, data, &mut pen.part(0, 1, w, GRAPHS));
     let rest = pen.h().saturating_sub(1 + GRAPHS);
@@ -71,9 +85,11 @@ fn draw_rule(data: &StoreView, pen: &mut Pen<'_>) {
     let range = show::span_words(data.to_real.saturating_sub(data.from_real));
     let all = show::span_words(data.all_real.1.saturating_sub(data.all_real.0));
     let range = if range == all { range } else { format!("{range} of {all}") };
-    let n = match data.segments.len() as u64 {
-        1 => "1 segment".to_string(),
-        n => format!("{} segments", show::grouped(n)),
+    let n = match (data.single, data.segments.len() as u64) {
+        (false, 1) => "1 segment".to_string(),
+        (false, n) => format!("{} segments", show::grouped(n)),
+        (true, 1) => "a single file, not a store".to_string(),
+        (true, n) => format!("{} files, not a store", show::grouped(n)),
     };
     let lossy = data.segments.iter().filter(|s| s.lost.is_some()).count();
     let loss = if lossy == 0 { "no loss".to_string() } else { format!("loss in {}", show::grouped(lossy as u64)) };
@@ -184,7 +200,7 @@ fn draw_list(state: &State, data: &StoreView, pen: &mut Pen<'_>) {
         let at = time::clock(*at, &state.zone, Digits::Seconds);
         format!("worst {} at {at} ({who})", show::span(*ns))
     });
-    pen.rule(0, &["Segments", "newest first", &worst]);
+    pen.rule(0, &[if data.single { "Files" } else { "Segments" }, "newest first", &worst]);
     let title = format!(
         "{:>10} {:>6} {:>8} {:>9} {:>6} {:>6} {:>7}  {}",
         "BEGIN", "LENGTH", "SIZE", "EVENTS", "BUSY %", "READY", "WORST", ""
@@ -200,6 +216,11 @@ fn draw_list(state: &State, data: &StoreView, pen: &mut Pen<'_>) {
     }
     if data.segments.is_empty() {
         pen.say(1, 2, w, "no segments: nothing was recorded here yet", Tone::Dim);
+    }
+    // What has no row of its own is named below the rows, where there is room.
+    for (i, path) in data.unplaced.iter().enumerate() {
+        let y = 3 + u16::try_from(data.segments.len() + i).unwrap_or(u16::MAX - 3);
+        pen.say(1, y, w.saturating_sub(1), &format!("{path} {NOT_PLACED}"), Tone::Dim);
     }
 }
 

@@ -27,7 +27,9 @@ pub fn draw(state: &State, pen: &mut Pen<'_>) {
     };
     pen.rule(0, &["Snapshots and marks", &n, &show::bytes(bytes), &marks]);
     if view.snapshots.is_empty() && view.marks.is_empty() {
-        let text = if view.loaded {
+        let text = if view.loaded && view.single {
+            "a single file is open, neither a snapshot nor with marks in its footer".to_string()
+        } else if view.loaded {
             format!(
                 "nothing kept yet: {} keeps the last minutes, {} marks a moment",
                 state.hint(Action::Snapshot),

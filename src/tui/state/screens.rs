@@ -142,6 +142,8 @@ pub struct SnapshotsState {
     pub fresh_marks: Vec<MarkRow>,
     /// The lists have come at least once.
     pub loaded: bool,
+    /// They are of files opened by name, not of a store.
+    pub single: bool,
     /// Selected row.
     pub row: usize,
     /// First row shown.

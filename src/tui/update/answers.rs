@@ -4,7 +4,7 @@ use super::{ask_chain, ask_events, ask_store, lists};
 use crate::sched::fold::Utid;
 use crate::sched::summary::TrackId;
 use crate::tui::answers::{Answer, Ask, Reply, Slice, Tracks};
-use crate::tui::deeds::{Deed, Done, MarkRow};
+use crate::tui::deeds::{Deed, Done, KeptView, MarkRow};
 use crate::tui::labels::NewLabels;
 use crate::tui::state::{Effect, Popup, Screen, State};
 
@@ -204,8 +204,10 @@ pub fn done(state: &mut State, done: Done, out: &mut Vec<Effect>) {
                 state.segments.column = usize::MAX;
             }
         }
-        Done::Kept(snapshots, marks) => {
+        Done::Kept(view) => {
+            let KeptView { snapshots, marks, single } = *view;
             state.snapshots.snapshots = snapshots;
+            state.snapshots.single = single;
             // Marks of the growing segment are in no footer yet: those set from here are kept until they are.
             let listed = marks.first().map_or(0, |m| m.at_real.saturating_add(2_000_000_000));
             state.snapshots.fresh_marks.retain(|m| m.at_real > listed);
