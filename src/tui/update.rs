@@ -126,6 +126,7 @@ fn post(state: &mut State, ask: Ask, slot: impl Fn(&mut State) -> &mut Slot, out
 
 /// Asks for a slice, a worst wait or a search hit; a later one replaces an earlier.
 fn ask_pick(state: &mut State, ask: Ask, out: &mut Vec<Effect>) {
+    state.timeline.along = None;
     post(state, ask, |s| &mut s.pick, out);
 }
 

@@ -1,7 +1,7 @@
 //! What each screen remembers: its newest answer, what is selected, how far it is scrolled.
 
 use crate::sched::fold::Utid;
-use crate::sched::summary::{CpuDetail, Link, Overview, ThreadDetail, WaitedOn, Window};
+use crate::sched::summary::{CpuDetail, Link, Overview, ThreadDetail, TrackId, WaitedOn, Window};
 use crate::tui::answers::{
     CompareRow, Grouping, GrowingFigures, QueryView, RawEvent, SearchFor, Slice, TimelineView, Tracks,
 };
@@ -94,6 +94,9 @@ pub struct TimelineState {
     pub track: usize,
     /// First track shown.
     pub top: usize,
+    /// Track that came along from another screen, until something is picked here: it is selected once it is there, and the
+    /// pick on it does not stop a live window.
+    pub along: Option<TrackId>,
     /// Selected slice.
     pub slice: Option<Box<Slice>>,
     /// Its wait chain.
@@ -206,6 +209,7 @@ impl TimelineState {
             data: None,
             track: 0,
             top: 0,
+            along: None,
             slice: None,
             chain: Vec::new(),
             waited_on: None,

@@ -180,6 +180,52 @@ fn worst_wait_waker_and_preemptor() {
 }
 
 #[test]
+fn the_time_line_takes_the_selection_of_the_other_screens_along() {
+    use crate::tui::answers::{Ask, Reply, Tracks};
+    let asks = |effects: &[Effect], f: &dyn Fn(&Ask) -> bool| {
+        effects.iter().any(|e| matches!(e, Effect::Ask(question) if f(&question.ask)))
+    };
+    for way in ["f2", "enter f2"] {
+        let mut s = full(120, 40, "mono");
+        press(&mut s, way);
+        assert_eq!((s.screen, s.timeline.tracks), (Screen::Timeline, Tracks::Around(1)), "{way}");
+        assert_eq!(s.timeline.slice.as_ref().map(|slice| slice.track), Some(TrackId::Thread(1)), "{way}");
+        assert_eq!(s.timeline.data.as_ref().unwrap().tracks[s.timeline.track].id, TrackId::Thread(1), "{way}");
+        // Whatever is about a selection works at once.
+        for key in ["n", "p", "W", "P", "x"] {
+            let mut s = s.clone();
+            let effects = update(&mut s, Msg::Key(crate::tui::keys::Key::parse_sequence(key).unwrap()[0]));
+            let picks = |ask: &Ask| matches!(ask, Ask::Slice { .. } | Ask::WorstWait { .. });
+            assert!(asks(&effects, &picks) && s.notice.is_none(), "{way} {key}: {effects:?} {:?}", s.notice);
+        }
+        for key in ["c", "e"] {
+            let effects = update(&mut s.clone(), Msg::Key(crate::tui::keys::Key::char(key.chars().next().unwrap())));
+            assert!(asks(&effects, &|ask| matches!(ask, Ask::Chain { .. } | Ask::Events { .. })), "{way} {key}");
+        }
+    }
+    // The lane that has the focus, or whose screen it is.
+    for way in ["tab f2", "tab enter f2"] {
+        let mut s = full(120, 40, "mono");
+        press(&mut s, way);
+        assert!(matches!(s.pick.asked, Some(Ask::Slice { track: TrackId::Cpu(0), .. })), "{way}: {:?}", s.pick.asked);
+    }
+    // A live window goes on with it; of a thread that is gone the last is taken.
+    let mut s = full(120, 40, "mono");
+    update(&mut s, Msg::Key(crate::tui::keys::Key::parse_sequence("f2").unwrap()[0]));
+    let (id, Some(Ask::Slice { at, step: 0, .. })) = (s.pick.open.unwrap(), s.pick.asked.clone()) else { panic!() };
+    let mut slice = demo::slice();
+    (slice.detail.span.start, slice.detail.span.end) = (at, Some(at + 1));
+    let answer = demo::answer(id, Reply::Slice(Some(Box::new(slice))), &s);
+    let mut live = s.clone();
+    update(&mut live, Msg::Answer(Box::new(answer)));
+    assert!(live.timeline.cursor.is_live() && live.timeline.slice.is_some());
+    let none = demo::answer(id, Reply::Slice(None), &s);
+    let effects = update(&mut s, Msg::Answer(Box::new(none)));
+    assert!(asks(&effects, &|ask| matches!(ask, Ask::Slice { track: TrackId::Thread(1), step: -1, .. })));
+    assert!(s.notice.is_none());
+}
+
+#[test]
 fn a_finding_jumps_to_its_thread() {
     let mut s = full(120, 40, "mono");
     press(&mut s, "1");

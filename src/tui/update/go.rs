@@ -1,6 +1,6 @@
 //! From one screen to another, and to a place on the time line.
 
-use super::{ask_pick, ask_store, lists};
+use super::{answers, ask_pick, ask_store, lists};
 use crate::sched::fold::Utid;
 use crate::sched::summary::{FindingKind, TrackId, Wait, Window};
 use crate::tui::answers::{Ask, Tracks};
@@ -157,15 +157,35 @@ pub fn timeline_at_selection(state: &mut State, out: &mut Vec<Effect>) {
         Screen::Thread(_) if state.thread.row > 0 => open(state, out),
         Screen::Cpu(_) if state.cpu.row > 0 => open(state, out),
         screen => {
+            let cpu = state.overview.data.as_ref().and_then(|d| d.cpus.get(state.overview.cpu)).map(|c| c.cpu);
+            let along = match (screen, state.overview.focus) {
+                (Screen::Thread(utid), _) => Some(TrackId::Thread(utid)),
+                (Screen::Cpu(cpu), _) => Some(TrackId::Cpu(cpu)),
+                (Screen::Overview, Pane::Threads) => state.selected_thread().map(|r| TrackId::Thread(r.utid)),
+                (Screen::Overview, Pane::Cpus) => cpu.map(TrackId::Cpu),
+                _ => None,
+            };
             state.timeline.cursor = state.cursor;
-            state.timeline.tracks = match (screen, state.selected_thread()) {
-                (Screen::Thread(utid), _) => Tracks::Around(utid),
-                (Screen::Overview, Some(row)) if state.overview.focus == Pane::Threads => Tracks::Around(row.utid),
+            state.timeline.tracks = match along {
+                Some(TrackId::Thread(utid)) => Tracks::Around(utid),
                 _ => Tracks::Busiest,
             };
             to(state, Screen::Timeline, out);
+            if let Some(track) = along {
+                take_along(state, track, 0, out);
+            }
         }
     }
+}
+
+/// Selects a track that came from another screen, and what stands in the middle of the window on it (or `step` later):
+/// all keys about a selection then work at once.
+pub fn take_along(state: &mut State, track: TrackId, step: i8, out: &mut Vec<Effect>) {
+    answers::select_track(state, track);
+    answers::select(state, None);
+    let window = state.timeline.cursor.window(state.extent.to);
+    ask_pick(state, Ask::Slice { track, at: window.from + window.len() / 2, step }, out);
+    state.timeline.along = Some(track);
 }
 
 /// To what a finding is about.
