@@ -49,7 +49,11 @@ pub fn empty(w: u16, h: u16, theme: &str) -> State {
 /// Answers a question the way the worker would, from the made-up data.
 pub fn reply(ask: &Ask) -> Reply {
     match ask {
-        Ask::Overview { cells, .. } => Reply::Overview(Box::new(overview(3, 40, usize::from(*cells)))),
+        Ask::Overview { cells, .. } => {
+            let data = overview(3, 40, usize::from(*cells));
+            let crowd = Crowd::of(&data.threads);
+            Reply::Overview(Box::new(data), crowd)
+        }
         Ask::Thread { .. } => Reply::Thread(Box::new(thread()), WINDOW),
         Ask::Cpu { .. } => Reply::Cpu(Box::new(cpu())),
         Ask::Timeline { .. } => Reply::Timeline(Box::new(timeline())),

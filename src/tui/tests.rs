@@ -66,7 +66,9 @@ fn every_screen_as_drawn() {
 fn many_cpus_as_drawn() {
     for (cpus, w, h) in [(20, 120, 40), (128, 120, 40), (256, 200, 60), (1024, 200, 60), (64, 80, 24)] {
         let mut state = full(w, h, "dark");
-        state.overview.data = Some(Box::new(demo::overview(cpus, 60, 40)));
+        let data = demo::overview(cpus, 60, 40);
+        state.overview.crowd = super::answers::Crowd::of(&data.threads);
+        state.overview.data = Some(Box::new(data));
         update(&mut state, Msg::Resize(w, h));
         state.overview.focus = Pane::Cpus;
         state.overview.cpu = cpus as usize / 2;

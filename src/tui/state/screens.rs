@@ -3,7 +3,7 @@
 use crate::sched::fold::Utid;
 use crate::sched::summary::{CpuDetail, Link, Overview, ThreadDetail, TrackId, WaitedOn, Window};
 use crate::tui::answers::{
-    CompareRow, Grouping, GrowingFigures, QueryView, RawEvent, SearchFor, Slice, TimelineView, Tracks,
+    CompareRow, Crowd, Grouping, GrowingFigures, QueryView, RawEvent, SearchFor, Slice, TimelineView, Tracks,
 };
 use crate::tui::cursor::Cursor;
 use crate::tui::deeds::{MarkRow, SnapshotRow, StoreView};
@@ -27,6 +27,8 @@ pub enum Pane {
 pub struct OverviewState {
     /// The newest answer.
     pub data: Option<Box<Overview>>,
+    /// The threads behind its rows.
+    pub crowd: Crowd,
     /// Indices into `data.threads`, filtered and sorted.
     pub order: Vec<u32>,
     /// Sorted by this.
@@ -182,6 +184,7 @@ impl Default for OverviewState {
     fn default() -> Self {
         OverviewState {
             data: None,
+            crowd: Crowd::default(),
             order: Vec::new(),
             sort: Column::Ready,
             descending: true,

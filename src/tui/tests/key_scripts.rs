@@ -226,6 +226,28 @@ fn the_time_line_takes_the_selection_of_the_other_screens_along() {
 }
 
 #[test]
+fn groups_and_threads_are_counted_apart() {
+    let rule = |s: &State| text(&demo::drawn(s)).lines().find(|l| l.contains("─ sort ")).unwrap().to_string();
+    let mut s = full(120, 40, "mono");
+    let (threads, now) = (s.overview.crowd.threads, s.overview.crowd);
+    assert!(rule(&s).starts_with(&format!("─ Threads {threads} ─")), "{}", rule(&s));
+    press(&mut s, "g");
+    // A group for each thread that runs, and for no other: the numbers of threads stay what they were.
+    let data = s.overview.data.as_mut().unwrap();
+    data.threads.retain(|row| row.now == crate::sched::event::ThreadNow::Running);
+    let groups = data.threads.len();
+    crate::tui::update::resort(&mut s);
+    assert!(groups > 1 && groups < threads);
+    let shown = rule(&s);
+    assert!(shown.starts_with(&format!("─ {groups} groups of {threads} threads ─")), "{shown}");
+    let told = format!(
+        "now {} running, {} ready, {} pushed off, {} in D",
+        now.running, now.ready, now.pushed_off, now.blocked
+    );
+    assert!(now.running + now.ready + now.pushed_off > 1 && shown.contains(&told), "{told}: {shown}");
+}
+
+#[test]
 fn a_finding_jumps_to_its_thread() {
     let mut s = full(120, 40, "mono");
     press(&mut s, "1");

@@ -91,7 +91,8 @@ fn learn(state: &mut State, new: NewLabels) {
 
 fn take_main(state: &mut State, reply: Reply) {
     match (state.screen, reply) {
-        (Screen::Overview, Reply::Overview(data)) => {
+        (Screen::Overview, Reply::Overview(data, crowd)) => {
+            state.overview.crowd = crowd;
             // A pick under the cursor survives a new order; without one the first row is it.
             state.overview.data = Some(data);
             lists::resort(state);
