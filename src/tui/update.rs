@@ -200,11 +200,10 @@ pub fn settle(state: &mut State) {
     let n = state.cpu.data.as_ref().map_or(0, |d| d.slices.len());
     scroll(state.cpu.row, &mut state.cpu.top, rows, n);
     let page = usize::from(state.size.1.saturating_sub(6));
+    if let Some(Popup::Help(top)) = state.popup {
+        state.popup = Some(Popup::Help(top.min(screens::help::last_top(state))));
+    }
     match &mut state.popup {
-        Some(Popup::Help(top)) => {
-            let lines = screens::help::lines(&state.keymap).len();
-            *top = (*top).min(lines.saturating_sub(page));
-        }
         Some(Popup::Compare { rows, top, .. }) => *top = (*top).min(rows.len().saturating_sub(page.max(1))),
         Some(Popup::Query { view, top }) => *top = (*top).min(view.rows.len().saturating_sub(page.max(1))),
         _ => {}
