@@ -87,8 +87,8 @@ pub struct SegmentRow {
     pub lost: Option<Option<u64>>,
     /// Still growing.
     pub growing: bool,
-    /// Label of a snapshot that covers it.
-    pub snapshot: Option<Box<str>>,
+    /// Labels of the snapshots that have a part of it, maybe empty ones; oldest first.
+    pub snapshots: Vec<Box<str>>,
 }
 
 /// The store over hours, from footers alone.

@@ -273,7 +273,7 @@ fn segment_row(entry: &Entry, totals: &Totals, boot: Option<BootId>) -> SegmentR
         worst: totals.worst_wait.as_ref().map(|w| (w.dur, worst_name(w))),
         lost: (!totals.loss.is_none()).then_some((!totals.loss.unknown).then_some(totals.loss.known)),
         growing: entry.is_growing(),
-        snapshot: None,
+        snapshots: Vec::new(),
     }
 }
 
@@ -309,7 +309,7 @@ fn note_snapshots(listing: &Listing<'_>, out: &mut StoreView) {
         let label = totals.snapshot.as_ref().map_or("", |s| &s.label);
         for row in &mut out.segments {
             if row.from_real < to && row.from_real.saturating_add(row.length.max(1)) > from {
-                row.snapshot = Some(printable(label.as_bytes()).into());
+                row.snapshots.push(printable(label.as_bytes()).into());
             }
         }
     }
@@ -320,12 +320,41 @@ fn worst_name(worst: &crate::store::footer::WorstWait) -> Box<str> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
     fn view(seconds: u64, columns: usize) -> StoreView {
         let columns = vec![StoreColumn::default(); columns];
         StoreView { from_real: 0, to_real: seconds * 1_000_000_000, columns, ..StoreView::default() }
+    }
+
+    #[test]
+    fn a_segment_names_every_snapshot_that_has_a_part_of_it() {
+        const S: u64 = 1_000_000_000;
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let entry = |from: u64, to: u64, label: &str| {
+            let whole = Window { from: from * S, to: to * S };
+            let note = crate::store::footer::SnapshotNote {
+                reason: "key".into(),
+                detail: String::new(),
+                label: label.into(),
+                requested_at: 0,
+                asked: whole,
+                real: whole,
+                holes: Vec::new(),
+            };
+            let totals = Totals { start: whole.from, end: whole.to, snapshot: Some(note), ..Totals::default() };
+            let mut entry = Entry::of_file(file.path()).unwrap();
+            entry.totals = Some(totals);
+            entry
+        };
+        let snapshots = [entry(0, 30, "signal"), entry(70, 90, "later"), entry(50, 65, "p99")];
+        let listing = Listing { snapshots: &snapshots, ..Listing::default() };
+        let mut v = view(120, 10);
+        v.segments = vec![SegmentRow { from_real: 0, length: 60 * S, ..SegmentRow::default() }];
+        note_snapshots(&listing, &mut v);
+        assert_eq!(v.segments[0].snapshots, ["signal".into(), "p99".into()]);
     }
 
     #[test]

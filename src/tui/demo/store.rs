@@ -46,7 +46,11 @@ pub fn store() -> StoreView {
                     None
                 },
                 growing: i == 39,
-                snapshot: (i == 36).then(|| "p99 alert".into()),
+                snapshots: match i {
+                    36 => vec!["p99 alert".into()],
+                    35 => vec!["p99 alert".into(), "".into(), "before the update".into()],
+                    _ => Vec::new(),
+                },
             })
             .collect(),
         bytes: 4 << 30,

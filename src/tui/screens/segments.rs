@@ -2,7 +2,7 @@
 
 use crate::time::{self, Digits};
 use crate::tui::deeds::{SegmentRow, StoreView};
-use crate::tui::pen::Pen;
+use crate::tui::pen::{self, Pen};
 use crate::tui::state::State;
 use crate::tui::theme::Tone;
 use crate::tui::widgets::lanes::Share;
@@ -255,8 +255,43 @@ fn draw_segment(state: &State, segment: &SegmentRow, pen: &mut Pen<'_>, y: u16) 
     if segment.growing {
         x += pen.say(x, y, w.saturating_sub(x), "growing  ", Tone::Running);
     }
-    if let Some(label) = &segment.snapshot {
-        let label = if label.is_empty() { "snapshot".to_string() } else { format!("snapshot “{label}”") };
-        pen.say(x, y, w.saturating_sub(x), &format!("● {label}"), Tone::Mark);
+    if !segment.snapshots.is_empty() {
+        let text = snapshot_words(&segment.snapshots, w.saturating_sub(x + 2));
+        pen.say(x, y, w.saturating_sub(x), &format!("● {text}"), Tone::Mark);
+    }
+}
+
+/// All of a segment's snapshots by their labels, or how many where these have no room.
+fn snapshot_words(labels: &[Box<str>], room: u16) -> String {
+    let named: Vec<String> = labels.iter().filter(|l| !l.is_empty()).map(|l| format!("“{l}”")).collect();
+    let (n, unnamed) = (labels.len(), labels.len() - named.len());
+    let many = if n == 1 { "snapshot".to_string() } else { format!("{n} snapshots") };
+    if pen::width(&many) > room {
+        return n.to_string();
+    }
+    if named.is_empty() {
+        return many;
+    }
+    let more = if unnamed > 0 { format!(" and {unnamed} without a label") } else { String::new() };
+    let all = format!("{many} {}{more}", named.join(" "));
+    // A single one says what it is as far as it goes.
+    if n == 1 || pen::width(&all) <= room { all } else { many }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_snapshot_of_a_segment_is_left_out() {
+        let labels = |list: &[&str]| list.iter().map(|l| (*l).into()).collect::<Vec<Box<str>>>();
+        let words = |list: &[&str], room| snapshot_words(&labels(list), room);
+        assert_eq!(words(&["signal"], 80), "snapshot “signal”");
+        assert_eq!(words(&[""], 80), "snapshot");
+        assert_eq!(words(&["signal", "p99"], 80), "2 snapshots “signal” “p99”");
+        assert_eq!(words(&["signal", "", "p99"], 80), "3 snapshots “signal” “p99” and 1 without a label");
+        assert_eq!(words(&["", ""], 80), "2 snapshots");
+        assert_eq!(words(&["signal", "p99"], 25), "2 snapshots");
+        assert_eq!(words(&["signal", "p99"], 7), "2");
     }
 }
