@@ -307,8 +307,12 @@ fn a_range_is_kept_and_two_windows_compared() {
     );
     let mut s = full(120, 40, "mono");
     press(&mut s, "a");
-    assert!(s.popup.is_none());
+    assert!(s.popup.is_none() && s.notice.is_some());
+    let mut elsewhere = s.clone();
+    press(&mut elsewhere, "f3");
+    assert!(elsewhere.notice.is_none() && elsewhere.compare[0].is_some(), "the keys have their line again");
     press(&mut s, "[ b");
+    assert!(s.notice.is_none());
     assert!(matches!(&s.popup, Some(Popup::Compare { windows: [a, b], .. }) if a.to == b.to + 10 * demo::S));
     press(&mut s, "q");
     assert!(s.popup.is_none(), "q closes what is on top");

@@ -1,6 +1,6 @@
 //! From one screen to another, and to a place on the time line.
 
-use super::{answers, ask_pick, ask_store, lists};
+use super::{answers, ask_pick, ask_store, keys, lists};
 use crate::sched::fold::Utid;
 use crate::sched::summary::{FindingKind, TrackId, Wait, Window};
 use crate::tui::answers::{Ask, Tracks};
@@ -41,6 +41,7 @@ pub fn back(state: &mut State, out: &mut Vec<Effect>) {
 
 /// A screen came on view: what it draws is asked for anew, and old answers of another thread or CPU are dropped.
 pub fn entered(state: &mut State, out: &mut Vec<Effect>) {
+    keys::drop_compare_hint(state);
     state.main = Slot::default();
     match state.screen {
         Screen::Thread(utid) if state.thread.data.as_ref().is_none_or(|d| d.row.utid != utid) => {
