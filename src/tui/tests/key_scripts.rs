@@ -226,6 +226,28 @@ fn the_time_line_takes_the_selection_of_the_other_screens_along() {
 }
 
 #[test]
+fn threads_without_a_value_are_last_in_both_orders() {
+    let mut s = full(120, 40, "mono");
+    let data = s.overview.data.as_mut().unwrap();
+    for (i, row) in data.threads.iter_mut().enumerate() {
+        row.latency.count = if i % 3 == 0 { 0 } else { 7 };
+        row.last_waker = if i % 3 == 0 { None } else { row.last_waker.or(Some(None)) };
+    }
+    for column in [Column::P99, Column::Max, Column::Waker] {
+        s.overview.sort = column;
+        for descending in [true, false] {
+            s.overview.descending = descending;
+            crate::tui::update::resort(&mut s);
+            let data = s.overview.data.as_ref().unwrap();
+            let known: Vec<bool> =
+                s.overview.order.iter().map(|&i| data.threads[i as usize].latency.count > 0).collect();
+            assert!(known.contains(&true) && known.contains(&false));
+            assert!(known.is_sorted_by(|a, b| a >= b), "{column:?} {descending}: {known:?}");
+        }
+    }
+}
+
+#[test]
 fn groups_and_threads_are_counted_apart() {
     let rule = |s: &State| text(&demo::drawn(s)).lines().find(|l| l.contains("─ sort ")).unwrap().to_string();
     let mut s = full(120, 40, "mono");
