@@ -148,6 +148,8 @@ pub struct MarkRow {
     pub at_real: u64,
     /// Text.
     pub text: Box<str>,
+    /// A moment by itself (`dashcam mark`, `I|`); else it begins something (`B|`, `S|`), of which there may be thousands.
+    pub plain: bool,
 }
 
 /// What was kept.
@@ -155,8 +157,14 @@ pub struct MarkRow {
 pub struct KeptView {
     /// Newest first.
     pub snapshots: Vec<SnapshotRow>,
-    /// Newest first.
+    /// The plain ones, then the others, each newest first.
     pub marks: Vec<MarkRow>,
+    /// How many footers count, with those that end or count something.
+    pub marked: u64,
+    /// Some had no room in a footer.
+    pub marks_cut: bool,
+    /// A segment grows, the marks of which are in no footer yet.
+    pub grows: bool,
     /// Files that were opened by name, not a store.
     pub single: bool,
 }

@@ -7,7 +7,7 @@ mod kept;
 
 pub use kept::kept;
 
-use super::deeds::{SegmentRow, StoreColumn, StoreView};
+use super::deeds::{MarkRow, SegmentRow, StoreColumn, StoreView};
 use crate::names::printable;
 use crate::sched::marks::{self, Marker};
 use crate::sched::summary::Window;
@@ -56,8 +56,10 @@ struct Brief {
     /// Length of a cell, ns.
     step: u64,
     seconds: Vec<Second>,
-    /// ns since 1970, text.
-    marks: Vec<(u64, Box<str>)>,
+    /// Those that have a name.
+    marks: Vec<MarkRow>,
+    /// How many the footer holds, named or not.
+    held: u64,
 }
 
 impl Brief {
@@ -112,8 +114,8 @@ pub fn view(listing: &Listing<'_>, summaries: &mut Summaries, range: Option<(u64
                 out.columns[at].pending = true;
             }
         }
-        for (at, _) in &brief.marks {
-            if let Some(at) = column_of(&out, *at) {
+        for mark in &brief.marks {
+            if let Some(at) = column_of(&out, mark.at_real) {
                 out.columns[at].mark = true;
             }
         }
@@ -234,18 +236,19 @@ fn brief(summary: &Summary, totals: &Totals) -> Brief {
         second.busy = (known > 0).then(|| busy / known as f32);
         out.seconds.push(second);
     }
-    let named =
-        summary.marks.iter().filter_map(|m| Some((totals.real_of(m.ts), printable(mark_name(&m.text)?).into())));
-    out.marks = named.collect();
+    out.held = summary.marks.len() as u64;
+    out.marks.extend(summary.marks.iter().filter_map(|m| mark_row(totals.real_of(m.ts), &m.text)));
     out
 }
 
-/// What a mark is called; `None` for what only ends or counts something.
-fn mark_name(text: &[u8]) -> Option<&[u8]> {
-    match marks::parse(text) {
-        Marker::Begin { name } | Marker::AsyncBegin { name, .. } | Marker::Instant { name } => Some(name),
-        Marker::End | Marker::AsyncEnd { .. } | Marker::Counter { .. } => None,
-    }
+/// A mark by its name; `None` for what only ends or counts something.
+fn mark_row(at_real: u64, text: &[u8]) -> Option<MarkRow> {
+    let (name, plain) = match marks::parse(text) {
+        Marker::Instant { name } => (name, true),
+        Marker::Begin { name } | Marker::AsyncBegin { name, .. } => (name, false),
+        Marker::End | Marker::AsyncEnd { .. } | Marker::Counter { .. } => return None,
+    };
+    Some(MarkRow { at_real, text: printable(name).into(), plain })
 }
 
 fn forget_deleted(summaries: &mut Summaries, listing: &Listing<'_>) {
@@ -381,9 +384,11 @@ mod tests {
 
     #[test]
     fn marks_are_called_by_their_name() {
-        assert_eq!(mark_name(b"B|7|wait_batch"), Some(&b"wait_batch"[..]));
-        assert_eq!(mark_name(b"deploy 1.2"), Some(&b"deploy 1.2"[..]));
-        assert_eq!((mark_name(b"E|7"), mark_name(b"C|7|steps|3")), (None, None));
+        let row = |text: &[u8]| mark_row(5, text).map(|m| (m.text.to_string(), m.plain));
+        assert_eq!(row(b"B|7|wait_batch"), Some(("wait_batch".into(), false)));
+        assert_eq!(row(b"deploy 1.2"), Some(("deploy 1.2".into(), true)));
+        assert_eq!(row(b"I|7|epoch 2"), Some(("epoch 2".into(), true)));
+        assert_eq!((row(b"E|7"), row(b"C|7|steps|3")), (None, None));
     }
 
     #[test]

@@ -189,7 +189,7 @@ pub fn settle(state: &mut State) {
         let rows = screens::segments::list_rows(state.size);
         scroll(state.segments.row, &mut state.segments.top, rows, data.segments.len());
     }
-    let kept = state.snapshots.snapshots.len() + state.snapshots.marks.len();
+    let kept = state.snapshots.kept.snapshots.len() + state.snapshots.kept.marks.len();
     cap(&mut state.snapshots.row, kept);
     let rows = usize::from(state.size.1.saturating_sub(6));
     scroll(state.snapshots.row, &mut state.snapshots.top, rows, kept);

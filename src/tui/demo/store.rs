@@ -72,13 +72,16 @@ pub fn kept() -> KeptView {
         gaps: true,
         shorter: "5 m asked: nothing older was there".into(),
     };
-    let mark = |s: u64, text: &str| MarkRow { at_real: REAL - s * S, text: text.into() };
+    let mark = |s: u64, text: &str, plain| MarkRow { at_real: REAL - s * S, text: text.into(), plain };
     KeptView {
         snapshots: vec![
             snapshot.clone(),
             SnapshotRow { label: "".into(), loss: false, gaps: false, shorter: "".into(), ..snapshot },
         ],
-        marks: vec![mark(5, "step 813"), mark(9, "step 812")],
+        marks: vec![mark(7, "epoch 2", true), mark(5, "step 813", false), mark(9, "step 812", false)],
+        marked: 9_680,
+        marks_cut: true,
+        grows: true,
         single: false,
     }
 }

@@ -6,7 +6,7 @@ use crate::tui::answers::{
     CompareRow, Crowd, Grouping, GrowingFigures, QueryView, RawEvent, SearchFor, Slice, TimelineView, Tracks,
 };
 use crate::tui::cursor::Cursor;
-use crate::tui::deeds::{MarkRow, SnapshotRow, StoreView};
+use crate::tui::deeds::{KeptView, MarkRow, StoreView};
 use crate::tui::prompt::Prompt;
 use crate::tui::screens::columns::Column;
 use std::sync::Arc;
@@ -139,16 +139,12 @@ pub struct SegmentsState {
 /// Snapshots and marks.
 #[derive(Debug, Clone, Default)]
 pub struct SnapshotsState {
-    /// Newest first.
-    pub snapshots: Vec<SnapshotRow>,
-    /// Newest first.
-    pub marks: Vec<MarkRow>,
+    /// The lists, with the marks set from here.
+    pub kept: KeptView,
     /// Set from here, newest first, until a footer lists them.
     pub fresh_marks: Vec<MarkRow>,
     /// The lists have come at least once.
     pub loaded: bool,
-    /// They are of files opened by name, not of a store.
-    pub single: bool,
     /// Selected row.
     pub row: usize,
     /// First row shown.

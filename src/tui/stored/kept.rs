@@ -5,22 +5,25 @@ use crate::names::printable;
 use crate::sched::summary::Window;
 use crate::store::catalog::Entry;
 use crate::store::footer::{SnapshotNote, Totals};
-use crate::tui::deeds::{KeptView, MarkRow, SnapshotRow};
+use crate::tui::deeds::{KeptView, SnapshotRow};
 use crate::units::show;
 
-/// Snapshots and marks, newest first.
+/// Snapshots, newest first, and marks, the plain ones first.
 pub fn kept(listing: &Listing<'_>, summaries: &mut Summaries) -> KeptView {
     let mut snapshots: Vec<SnapshotRow> =
         listing.snapshots.iter().filter_map(|e| Some(snapshot_row(e, e.totals.as_ref()?))).collect();
     snapshots.sort_by_key(|s| std::cmp::Reverse(s.taken_real));
-    let mut marks = Vec::new();
+    let mut view = KeptView { snapshots, single: listing.single, ..KeptView::default() };
     for entry in listing.segments {
-        let Some(totals) = entry.totals.as_ref().filter(|t| t.marks > 0 || entry.is_growing()) else { continue };
+        view.grows |= entry.is_growing();
+        let Some(totals) = entry.totals.as_ref().filter(|t| t.marks > 0) else { continue };
         let brief = brief_of(summaries, entry, totals);
-        marks.extend(brief.marks.iter().map(|(at, text)| MarkRow { at_real: *at, text: text.clone() }));
+        view.marked = view.marked.saturating_add(totals.marks);
+        view.marks_cut |= totals.marks > brief.held;
+        view.marks.extend_from_slice(&brief.marks);
     }
-    marks.sort_by_key(|m| std::cmp::Reverse(m.at_real));
-    KeptView { snapshots, marks, single: listing.single }
+    view.marks.sort_by_key(|m| (!m.plain, std::cmp::Reverse(m.at_real)));
+    view
 }
 
 fn snapshot_row(entry: &Entry, totals: &Totals) -> SnapshotRow {
@@ -66,8 +69,23 @@ fn shorter(note: &SnapshotNote) -> String {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn marks_that_had_no_room_are_told_of_and_plain_ones_come_first() {
+        // Ten seconds of a training run that marks thousands of slices.
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/assets/demo.pftrace.zst");
+        let entry = Entry::of_file(std::path::Path::new(path)).unwrap();
+        let held = entry.summary().unwrap().unwrap().marks.len();
+        let total = entry.totals.as_ref().unwrap().marks;
+        let mut summaries = Summaries::default();
+        let view = kept(&Listing { segments: &[entry], ..Listing::default() }, &mut summaries);
+        assert!((held as u64) < total && view.marks.len() <= held, "{held} of {total}");
+        assert_eq!((view.marked, view.marks_cut, view.grows), (total, true, false));
+        assert!(view.marks.is_sorted_by_key(|m| (!m.plain, std::cmp::Reverse(m.at_real))));
+    }
 
     #[test]
     fn a_snapshot_that_is_only_shorter_is_no_snapshot_with_gaps() {

@@ -128,8 +128,8 @@ fn a_mark_set_here_is_listed_before_any_footer_has_it() {
     press(&mut s, "f4");
     let effects = update(&mut s, Msg::Done(Done::Mark("deploy".into())));
     demo::settle(&mut s, effects);
-    assert_eq!(&*s.snapshots.marks[0].text, "deploy");
-    assert_eq!(s.snapshots.marks.len(), 3);
+    assert_eq!(&*s.snapshots.kept.marks[0].text, "deploy");
+    assert_eq!(s.snapshots.kept.marks.len(), 4);
     let shown = text(&demo::drawn(&s));
     assert!(shown.contains("deploy"), "{shown}");
 }

@@ -4,12 +4,15 @@ use super::{ask_chain, ask_events, ask_store, go, lists};
 use crate::sched::fold::Utid;
 use crate::sched::summary::TrackId;
 use crate::tui::answers::{Answer, Ask, Reply, Slice, Tracks};
-use crate::tui::deeds::{Deed, Done, KeptView, MarkRow};
+use crate::tui::deeds::{Deed, Done, MarkRow};
 use crate::tui::labels::NewLabels;
 use crate::tui::state::{Effect, Popup, Screen, State};
 
 /// Marks set from here that are remembered until a footer has them.
 const FRESH: usize = 64;
+/// A mark in a footer of the same text is the one that was set from here when they are this near to one another, ns: what is
+/// known here is only about when it was asked for.
+const SAME: u64 = 2_000_000_000;
 
 /// An answer came. What it says about words, clocks and the extent always counts; the data only while it is still wanted.
 pub fn take(state: &mut State, answer: Answer, out: &mut Vec<Effect>) {
@@ -203,7 +206,7 @@ pub fn done(state: &mut State, done: Done, out: &mut Vec<Effect>) {
         }
         Done::Mark(text) => {
             state.tell(format!("marked “{text}”"));
-            state.snapshots.fresh_marks.insert(0, MarkRow { at_real: state.recorder.now_real, text });
+            state.snapshots.fresh_marks.insert(0, MarkRow { at_real: state.recorder.now_real, text, plain: true });
             state.snapshots.fresh_marks.truncate(FRESH);
             if state.screen == Screen::Snapshots {
                 out.push(Effect::Do(Deed::Kept));
@@ -217,13 +220,14 @@ pub fn done(state: &mut State, done: Done, out: &mut Vec<Effect>) {
             }
         }
         Done::Kept(view) => {
-            let KeptView { snapshots, marks, single } = *view;
-            state.snapshots.snapshots = snapshots;
-            state.snapshots.single = single;
+            let mut view = *view;
             // Marks of the growing segment are in no footer yet: those set from here are kept until they are.
-            let listed = marks.first().map_or(0, |m| m.at_real.saturating_add(2_000_000_000));
-            state.snapshots.fresh_marks.retain(|m| m.at_real > listed);
-            state.snapshots.marks = state.snapshots.fresh_marks.iter().cloned().chain(marks).collect();
+            let listed =
+                |m: &MarkRow| view.marks.iter().any(|l| l.text == m.text && l.at_real.abs_diff(m.at_real) < SAME);
+            state.snapshots.fresh_marks.retain(|m| !listed(m));
+            view.marked += state.snapshots.fresh_marks.len() as u64;
+            view.marks.splice(..0, state.snapshots.fresh_marks.iter().cloned());
+            state.snapshots.kept = view;
             state.snapshots.loaded = true;
         }
         Done::Failed(why) => state.complain(&*why),

@@ -116,15 +116,15 @@ fn open_segment(state: &mut State, out: &mut Vec<Effect>) {
 
 fn open_snapshot(state: &mut State, out: &mut Vec<Effect>) {
     let row = state.snapshots.row;
-    let n = state.snapshots.snapshots.len();
-    let at_real = match (state.snapshots.snapshots.get(row), state.snapshots.marks.get(row.wrapping_sub(n))) {
+    let n = state.snapshots.kept.snapshots.len();
+    let at_real = match (state.snapshots.kept.snapshots.get(row), state.snapshots.kept.marks.get(row.wrapping_sub(n))) {
         (Some(snapshot), _) => snapshot.from_real.saturating_add(snapshot.length),
         (None, Some(mark)) => mark.at_real.saturating_add(state.cursor.span / 2),
         (None, None) => return,
     };
     let Some(boot) = state.clock.to_boot(at_real).first().copied() else { return };
     if boot < state.extent.from || boot.saturating_sub(state.cursor.span) > state.extent.to {
-        let path = state.snapshots.snapshots.get(row).map(|s| s.path.to_string()).unwrap_or_default();
+        let path = state.snapshots.kept.snapshots.get(row).map(|s| s.path.to_string()).unwrap_or_default();
         state.complain(format!("not in what is open here; open it with: dashcam browse {path}"));
         return;
     }

@@ -207,7 +207,7 @@ fn cancel(state: &mut State, out: &mut Vec<Effect>) {
 
 fn copy(state: &mut State, out: &mut Vec<Effect>) {
     let text = match state.screen {
-        Screen::Snapshots => state.snapshots.snapshots.get(state.snapshots.row).map(|s| s.path.to_string()),
+        Screen::Snapshots => state.snapshots.kept.snapshots.get(state.snapshots.row).map(|s| s.path.to_string()),
         Screen::Segments => state.selected_segment().map(|s| s.path.to_string()),
         Screen::Thread(utid) => Some(state.labels.with_tid(utid)),
         _ => state.last_path.clone(),
