@@ -245,4 +245,9 @@ fn single_files_say_that_they_are_no_store() {
     press(&mut state, "f4");
     update(&mut state, Msg::Done(Done::Kept(Box::new(KeptView { single: true, ..KeptView::default() }))));
     insta::assert_snapshot!("kept_of_a_file", text(&demo::drawn(&state)));
+    // A trace of another tool has marks, but no footer that would list them.
+    let foreign = KeptView { single: true, marked: 380, marks_cut: true, ..KeptView::default() };
+    update(&mut state, Msg::Done(Done::Kept(Box::new(foreign))));
+    let shown = text(&demo::drawn(&state));
+    assert!(shown.contains("0 of 380 marks") && shown.contains("all stand on the time line (/ #TEXT)"), "{shown}");
 }

@@ -30,8 +30,11 @@ pub fn draw(state: &State, pen: &mut Pen<'_>) {
     };
     let growing = if view.grows && w >= 110 { "without those of the growing segment" } else { "" };
     pen.rule(0, &["Snapshots and marks", &n, &show::bytes(bytes), &marks, growing]);
+    let search = state.keymap.hint(Action::Search, Context::Timeline);
     if view.snapshots.is_empty() && view.marks.is_empty() {
-        let text = if state.snapshots.loaded && view.single {
+        let text = if view.marks_cut {
+            format!("no footer lists the marks; all stand on the time line ({search} #TEXT)")
+        } else if state.snapshots.loaded && view.single {
             "a single file is open, neither a snapshot nor with marks in its footer".to_string()
         } else if state.snapshots.loaded {
             format!(
@@ -47,7 +50,6 @@ pub fn draw(state: &State, pen: &mut Pen<'_>) {
     }
     let mut first = 1;
     if view.marks_cut {
-        let search = state.keymap.hint(Action::Search, Context::Timeline);
         let text = format!("a footer holds {MAX_MARKS} marks at most; all stand on the time line ({search} #TEXT)");
         pen.say(1, first, w.saturating_sub(1), &text, Tone::Dim);
         first += 1;

@@ -132,6 +132,12 @@ fn a_mark_set_here_is_listed_before_any_footer_has_it() {
     assert_eq!(s.snapshots.kept.marks.len(), 4);
     let shown = text(&demo::drawn(&s));
     assert!(shown.contains("deploy"), "{shown}");
+    // Once a footer has it, it is listed once.
+    let at_real = s.snapshots.kept.marks[0].at_real + demo::S;
+    let mut view = demo::kept();
+    view.marks.insert(0, crate::tui::deeds::MarkRow { at_real, text: "deploy".into(), plain: true });
+    update(&mut s, Msg::Done(Done::Kept(Box::new(view))));
+    assert_eq!(s.snapshots.kept.marks.iter().filter(|m| &*m.text == "deploy").count(), 1);
 }
 
 #[test]

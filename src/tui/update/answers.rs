@@ -222,8 +222,9 @@ pub fn done(state: &mut State, done: Done, out: &mut Vec<Effect>) {
         Done::Kept(view) => {
             let mut view = *view;
             // Marks of the growing segment are in no footer yet: those set from here are kept until they are.
-            let listed =
-                |m: &MarkRow| view.marks.iter().any(|l| l.text == m.text && l.at_real.abs_diff(m.at_real) < SAME);
+            // (They are plain, and those stand first.)
+            let plain = &view.marks[..view.marks.partition_point(|m| m.plain)];
+            let listed = |m: &MarkRow| plain.iter().any(|l| l.at_real.abs_diff(m.at_real) < SAME && l.text == m.text);
             state.snapshots.fresh_marks.retain(|m| !listed(m));
             view.marked += state.snapshots.fresh_marks.len() as u64;
             view.marks.splice(..0, state.snapshots.fresh_marks.iter().cloned());
