@@ -13,7 +13,7 @@ use dashcam::sched::summary::{
     CpuRow, Instead, LatencyStats, OccupancyCell, Overview, Span, StateTimes, ThreadRow, TrackId, Window,
 };
 use dashcam::time::{ClockMap, ClockPair, Zone};
-use dashcam::tui::answers::{Answer, Reply, TimelineView, Track};
+use dashcam::tui::answers::{Answer, Crowd, Reply, TimelineView, Track};
 use dashcam::tui::cursor::Cursor;
 use dashcam::tui::keymap::Keymap;
 use dashcam::tui::labels::{NewLabels, ThreadLabel};
@@ -144,7 +144,7 @@ fn timeline() -> TimelineView {
 
 fn benches(c: &mut Criterion) {
     let mut buffer = Buffer::empty(Rect::new(0, 0, SIZE.0, SIZE.1));
-    let mut full = answered(Screen::Overview, Reply::Overview(Box::new(overview())));
+    let mut full = answered(Screen::Overview, Reply::Overview(Box::new(overview()), Crowd::default()));
     c.bench_function("draw overview, 256 CPUs, 10,000 threads, 200x60", |b| {
         b.iter(|| {
             buffer.reset();

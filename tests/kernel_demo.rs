@@ -71,7 +71,7 @@ impl Asker {
     /// Threads of these names in the window: name, tid, utid.
     fn threads(&mut self, window: Window) -> Vec<(String, i32, Utid)> {
         let ask = Ask::Overview { when: When::At(window), cells: 10, group: Grouping::Thread };
-        let Reply::Overview(data) = self.ask(ask) else { panic!("no overview") };
+        let Reply::Overview(data, _) = self.ask(ask) else { panic!("no overview") };
         let named = data.threads.iter().map(|r| (self.labels.text(r.name).to_string(), r.tid, r.utid));
         named.filter(|(name, ..)| CHOSEN.contains(&&**name)).collect()
     }

@@ -51,7 +51,7 @@ impl Asker {
     fn overview(&mut self, group: Grouping) -> Box<Overview> {
         let when = When::At(self.all());
         match self.ask(Ask::Overview { when, cells: 60, group }) {
-            Reply::Overview(data) => data,
+            Reply::Overview(data, _) => data,
             other => panic!("{other:?}"),
         }
     }
@@ -126,7 +126,17 @@ fn groups_sum_up_their_threads() {
         .filter(|r| asker.labels.text(r.name).starts_with("pt_loader"))
         .map(|r| r.times.running)
         .sum();
+    let crowd = |asker: &mut Asker, group| {
+        let when = When::At(asker.all());
+        let Reply::Overview(_, crowd) = asker.ask(Ask::Overview { when, cells: 60, group }) else {
+            panic!("no overview")
+        };
+        crowd
+    };
+    let everybody = crowd(&mut asker, Grouping::Thread);
+    assert_eq!(everybody.threads, threads.threads.iter().filter(|row| row.utid != 0).count());
     for group in [Grouping::Process, Grouping::Cgroup, Grouping::Role] {
+        assert_eq!(crowd(&mut asker, group), everybody, "threads are counted, not groups");
         let data = asker.overview(group);
         assert_eq!(run(&data), all, "{group:?}");
         assert_eq!(data.threads.iter().map(|r| r.members).sum::<u32>(), threads.threads.len() as u32);
@@ -231,7 +241,7 @@ fn two_windows_compared_are_the_two_overviews() {
     let (a, b) = (Window { to: middle, ..all }, Window { from: middle, ..all });
     let Reply::Compare(_, _, rows) = asker.ask(Ask::Compare { a, b }) else { panic!() };
     let row = rows.iter().find(|r| r.label.contains("pt_loader:0")).unwrap();
-    let Reply::Overview(first) = asker.ask(Ask::Overview { when: When::At(a), cells: 10, group: Grouping::Thread })
+    let Reply::Overview(first, _) = asker.ask(Ask::Overview { when: When::At(a), cells: 10, group: Grouping::Thread })
     else {
         panic!()
     };

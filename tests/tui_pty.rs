@@ -94,6 +94,45 @@ fn ctrl_z_gives_the_terminal_back_and_fg_takes_it_again() {
     s.is_given_back();
 }
 
+/// The modes of the terminal, as both of its ends have them.
+fn modes(s: &Session) -> libc::termios {
+    let fd = s.master.as_ref().unwrap().as_raw_fd().unwrap();
+    // SAFETY: termios is plain data, all zeros is a value of it, and tcgetattr fills it.
+    unsafe {
+        let mut modes: libc::termios = std::mem::zeroed();
+        assert_eq!(libc::tcgetattr(fd, &mut modes), 0);
+        modes
+    }
+}
+
+#[test]
+fn a_stop_from_outside_is_got_over() {
+    const COOKED: libc::tcflag_t = libc::ICANON | libc::ECHO;
+    let mut s = browse(&[]);
+    s.sees("Threads");
+    assert_eq!(modes(&s).c_lflag & COOKED, 0);
+    s.signal(libc::SIGSTOP);
+    let pid = s.child.process_id().unwrap();
+    let end = Instant::now() + DEADLINE;
+    while process_state(pid) != 'T' {
+        assert!(Instant::now() < end, "it does not stop");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // What a shell does to the terminal of a job that stopped.
+    let cooked = libc::termios { c_lflag: modes(&s).c_lflag | COOKED, ..modes(&s) };
+    // SAFETY: the descriptor is open, and termios is read only.
+    assert_eq!(unsafe { libc::tcsetattr(s.master.as_ref().unwrap().as_raw_fd().unwrap(), 0, &cooked) }, 0);
+    s.screen.lock().unwrap().process(b"\x1b[?1049l\x1b[?2004l\x1b[?25h\x1b[2J[1]+  Stopped");
+    s.signal(libc::SIGCONT);
+    s.wait("the screen again", |s| {
+        s.alternate_screen() && s.bracketed_paste() && s.hide_cursor() && s.contents().contains("Threads")
+    });
+    assert_eq!(modes(&s).c_lflag & COOKED, 0, "keys would be echoed, and wait for a new line");
+    s.keys("q");
+    assert_eq!(s.ended(), 0);
+    s.is_given_back();
+}
+
 #[test]
 fn sigterm_and_sighup_end_it_and_give_the_terminal_back() {
     for signal in [libc::SIGTERM, libc::SIGHUP] {

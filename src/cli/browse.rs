@@ -55,7 +55,7 @@ pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
     let first = if store.is_some() && args.at.is_none() { Screen::Segments } else { Screen::Overview };
     let start = screen::start(&config, &args.look, cursor, false, first)?;
     let level = config.recorder().store.level;
-    let shelf = Shelf { place: place(&paths), store, level };
+    let shelf = Shelf { place: place(&paths), store, paths, level };
     app::run(start, history, screen::settings(&config), Box::new(shelf), screen::options(&config))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -94,6 +94,7 @@ fn place(paths: &[PathBuf]) -> String {
 struct Shelf {
     place: String,
     store: Option<PathBuf>,
+    paths: Vec<PathBuf>,
     level: i32,
 }
 
@@ -121,5 +122,9 @@ impl Recorder for Shelf {
 
     fn store(&self) -> Option<PathBuf> {
         self.store.clone()
+    }
+
+    fn files(&self) -> &[PathBuf] {
+        &self.paths
     }
 }

@@ -21,7 +21,7 @@ use crate::kernel::records::{Cursor, Record, Step};
 use crate::kernel::stats::CpuStats;
 use crate::perfetto::encode::packets;
 use crate::sched::event::{Loss, Tid};
-use crate::store::footer::{MAX_MARKS, Mark};
+use crate::store::footer::Foremost;
 use crate::store::index::{FrameFacts, FrameKind};
 
 /// Each CPU is encoded this far, ns of recorded time, before the next has its turn and the frame's size is looked at.
@@ -52,7 +52,7 @@ pub struct Encoder {
     /// Whole packets of the frame.
     out: Vec<u8>,
     losses: Vec<Loss>,
-    marks: Vec<Mark>,
+    marks: Foremost,
     mark_count: u64,
     /// Of the step at work.
     hints: Vec<Hint>,
@@ -77,7 +77,7 @@ impl Encoder {
             moves: Moves::default(),
             out: Vec::with_capacity(FRAME_BYTES * 2),
             losses: Vec::new(),
-            marks: Vec::new(),
+            marks: Foremost::default(),
             mark_count: 0,
             hints: Vec::new(),
             missed_hints: false,
@@ -229,7 +229,7 @@ impl Encoder {
 
     /// User markers since the last call.
     pub fn take_marks(&mut self) -> SegmentMarks {
-        SegmentMarks { marks: std::mem::take(&mut self.marks), count: std::mem::take(&mut self.mark_count) }
+        SegmentMarks { marks: self.marks.take(), count: std::mem::take(&mut self.mark_count) }
     }
 
     /// Who lived in this segment, if that is recorded.
@@ -359,10 +359,7 @@ impl Encoder {
                 let text = plan.print(data).unwrap_or_default();
                 cpu.bundle.print(ts, pid, flags, text);
                 self.mark_count += 1;
-                if self.marks.len() < MAX_MARKS {
-                    let text = text.strip_suffix(b"\n").unwrap_or(text).to_vec();
-                    self.marks.push(Mark { ts, text });
-                }
+                self.marks.offer(ts, text.strip_suffix(b"\n").unwrap_or(text));
             }
             _ => {
                 let Some(encoder) = plan.encoder(record.id()) else { return };

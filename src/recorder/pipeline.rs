@@ -24,7 +24,7 @@ use crate::kernel::stats::CpuStats;
 use crate::perfetto::encode::packets;
 use crate::sched::event::{ClockSnapshot, Tid};
 use crate::sched::summary::Window;
-use crate::store::footer::{MAX_MARKS, Mark};
+use crate::store::footer::Foremost;
 use crate::store::frame::FrameCompressor;
 use crate::store::index::{FrameFacts, FrameKind};
 
@@ -84,7 +84,7 @@ struct Working<E: Encode> {
     reached: u64,
     raw: Vec<u8>,
     stats: Vec<(u32, CpuStats)>,
-    marks: (Vec<Mark>, u64),
+    marks: (Foremost, u64),
     gaps: Vec<Window>,
 }
 
@@ -258,8 +258,7 @@ impl<E: Encode> Working<E> {
         }
         let recent = parts.encoder.tracker().take_recent();
         parts.facts.recent.add(&recent);
-        let room = MAX_MARKS.saturating_sub(self.marks.0.len());
-        self.marks.0.extend(marks.marks.into_iter().take(room));
+        marks.marks.iter().for_each(|mark| self.marks.0.offer(mark.ts, &mark.text));
         self.marks.1 += marks.count;
         self.begin_frame();
         self.parts.frames.send(ToWriter::Data(frame)).ok()
@@ -281,7 +280,7 @@ impl<E: Encode> Working<E> {
         totals.sampled_hz = parts.encoder.sampled_hz();
         totals.worst_wait = worst;
         totals.gaps = std::mem::take(&mut self.gaps);
-        (summary.marks, totals.marks) = std::mem::take(&mut self.marks);
+        (summary.marks, totals.marks) = (self.marks.0.take(), std::mem::take(&mut self.marks.1));
         // What was begun of the next frame is begun anew behind the next head.
         parts.encoder.packets().clear();
         parts.frames.send(ToWriter::End { tail, totals: Box::new(totals), summary, done }).ok()

@@ -12,7 +12,7 @@ use crate::kernel::sampler::{Round, ThreadSample};
 use crate::perfetto::encode::BundleBuilder;
 use crate::perfetto::encode::packets::{self, CpuNow, Thread, ThreadAt};
 use crate::sched::event::{Item, Tid};
-use crate::store::footer::{MAX_MARKS, Mark};
+use crate::store::footer::{Foremost, Mark};
 use crate::store::index::{FrameFacts, FrameKind};
 
 /// One look at procfs, laid out in time.
@@ -42,7 +42,8 @@ pub struct SampleEncoder {
     out: Vec<u8>,
     events: Vec<(u32, u64)>,
     span: Option<(u64, u64)>,
-    marks: SegmentMarks,
+    marks: Foremost,
+    mark_count: u64,
     missed_hints: bool,
     counts: Counts,
 }
@@ -59,7 +60,8 @@ impl SampleEncoder {
             out: Vec::new(),
             events: Vec::new(),
             span: None,
-            marks: SegmentMarks::default(),
+            marks: Foremost::default(),
+            mark_count: 0,
             missed_hints: false,
             counts: Counts::default(),
         }
@@ -124,10 +126,8 @@ impl SampleEncoder {
         line.push(b'\n');
         self.bundle.print(mark.ts, self.own, 0, &line);
         self.event(mark.ts, 0);
-        self.marks.count += 1;
-        if self.marks.marks.len() < MAX_MARKS {
-            self.marks.marks.push(mark);
-        }
+        self.mark_count += 1;
+        self.marks.offer(mark.ts, &mark.text);
     }
 
     /// Writes out the one event that stands in the bundle: they are rare and of any CPU.
@@ -191,7 +191,7 @@ impl Encode for SampleEncoder {
     }
 
     fn take_marks(&mut self) -> SegmentMarks {
-        std::mem::take(&mut self.marks)
+        SegmentMarks { marks: self.marks.take(), count: std::mem::take(&mut self.mark_count) }
     }
 
     fn take_missed_hints(&mut self) -> bool {

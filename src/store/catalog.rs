@@ -66,6 +66,11 @@ impl Entry {
         Ok(read_entry(StoredFile { path: path.to_owned(), name }, meta.len(), meta.modified().ok()))
     }
 
+    /// Summary, for drawing; `None` when it has no footer. Read from the file at every call.
+    pub fn summary(&self) -> Result<Option<Summary>, StoreError> {
+        reader::read_summary(&self.path)
+    }
+
     fn boot(&self) -> Option<BootId> {
         self.totals.as_ref().map(|t| t.boot)
     }
@@ -142,9 +147,9 @@ impl Catalog {
         self.segments.iter().rev().find_map(Entry::boot)
     }
 
-    /// Summary of a segment, for drawing; `None` when it has no footer. Read from the file at every call.
+    /// Summary of a segment, as [`Entry::summary`].
     pub fn summary(&self, segment: usize) -> Result<Option<Summary>, StoreError> {
-        self.segments.get(segment).map_or(Ok(None), |s| reader::read_summary(&s.path))
+        self.segments.get(segment).map_or(Ok(None), Entry::summary)
     }
 
     /// What a segment answers for. A growing one has no end yet (`u64::MAX`), unless the recorder died and a newer one
@@ -239,21 +244,26 @@ impl Catalog {
 
     /// Stretches without recording between neighbouring segments.
     pub fn holes(&self) -> Vec<Hole> {
-        let known = || (0..self.segments.len()).filter_map(|i| Some((i, self.segments[i].totals.as_ref()?)));
-        let mut holes = Vec::new();
-        for ((after, left), (_, right)) in known().zip(known().skip(1)) {
-            // Of a segment that a dead recorder left nobody knows the end before it is recovered.
-            let end = if self.segments[after].is_growing() { left.start } else { left.end };
-            let unknown = self.segments[after].is_growing() && left.boot == right.boot;
-            if unknown || (left.boot == right.boot && right.start <= end.saturating_add(TOUCHING)) {
-                continue;
-            }
-            let (from, to) = (left.real_of(end), right.real_of(right.start));
-            let real = Window { from, to: to.max(from) };
-            holes.push(Hole { after, from: (left.boot, end), to: (right.boot, right.start), real });
-        }
-        holes
+        holes(&self.segments)
     }
+}
+
+/// Stretches without recording between neighbours of a list, which is in the order of recording.
+pub fn holes(segments: &[Entry]) -> Vec<Hole> {
+    let known = || (0..segments.len()).filter_map(|i| Some((i, segments[i].totals.as_ref()?)));
+    let mut holes = Vec::new();
+    for ((after, left), (_, right)) in known().zip(known().skip(1)) {
+        // Of a segment that a dead recorder left nobody knows the end before it is recovered.
+        let end = if segments[after].is_growing() { left.start } else { left.end };
+        let unknown = segments[after].is_growing() && left.boot == right.boot;
+        if unknown || (left.boot == right.boot && right.start <= end.saturating_add(TOUCHING)) {
+            continue;
+        }
+        let (from, to) = (left.real_of(end), right.real_of(right.start));
+        let real = Window { from, to: to.max(from) };
+        holes.push(Hole { after, from: (left.boot, end), to: (right.boot, right.start), real });
+    }
+    holes
 }
 
 /// Old entries are kept where the file is the same; both lists are in the order of the sequence numbers.

@@ -13,6 +13,10 @@
 //!
 //! The last 12 bytes never change, whatever the major version: a later format can always be named.
 
+mod foremost;
+
+pub use foremost::Foremost;
+
 use super::error::DamageKind;
 use super::frame;
 use super::index::{FrameEntry, LossCount};
@@ -217,7 +221,7 @@ pub struct Summary {
     pub step: u64,
     /// One lane per CPU.
     pub lanes: Vec<CpuLane>,
-    /// User markers, first [`MAX_MARKS`] of them, in time order.
+    /// User markers in time order: all, or the [`Foremost`] of them.
     pub marks: Vec<Mark>,
 }
 

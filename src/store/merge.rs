@@ -3,7 +3,7 @@
 //! Pure arithmetic on what footers say. A number that covered more than the window is only taken where it
 //! can be cut to it; else it is not known.
 
-use super::footer::{CpuLane, Mark, Summary, SummaryCell, Totals, WorstWait};
+use super::footer::{CpuLane, Foremost, Summary, SummaryCell, Totals, WorstWait};
 use crate::sched::summary::Window;
 use std::collections::BTreeMap;
 
@@ -66,6 +66,7 @@ fn summaries(parts: &[(&Totals, &Summary, Window)], window: Window) -> Summary {
     let mut out = Summary::default();
     let mut lanes: BTreeMap<u32, Vec<SummaryCell>> = BTreeMap::new();
     let mut room = MOST_CELLS;
+    let mut marks = Foremost::default();
     let within = |ts: u64| window.from <= ts && ts < window.to;
     for (_, summary, _) in parts.iter().filter(|p| p.1.step > 0) {
         if out.step == 0 {
@@ -79,7 +80,7 @@ fn summaries(parts: &[(&Totals, &Summary, Window)], window: Window) -> Summary {
             let cells = lanes.entry(lane.cpu).or_default();
             merge_lane(cells, &mut room, (out.start, out.step), &lane.cells, summary.start, window);
         }
-        out.marks.extend(summary.marks.iter().filter(|m| within(m.ts)).cloned());
+        summary.marks.iter().filter(|m| within(m.ts)).for_each(|m| marks.offer(m.ts, &m.text));
     }
     out.lanes = lanes.into_iter().map(|(cpu, cells)| CpuLane { cpu, cells }).collect();
     // A lane that ends early goes on unknown; what is set aside stays in proportion to what was read.
@@ -87,8 +88,7 @@ fn summaries(parts: &[(&Totals, &Summary, Window)], window: Window) -> Summary {
     if longest.saturating_mul(out.lanes.len()) <= MOST_CELLS {
         out.lanes.iter_mut().for_each(|l| l.cells.resize(longest, SummaryCell::default()));
     }
-    out.marks.sort_by_key(|m: &Mark| m.ts);
-    out.marks.truncate(super::footer::MAX_MARKS);
+    out.marks = marks.take();
     out
 }
 
@@ -137,6 +137,7 @@ fn both(a: SummaryCell, b: SummaryCell) -> SummaryCell {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use super::super::footer::Mark;
     use super::*;
 
     const S: u64 = 1_000_000_000;

@@ -3,7 +3,7 @@
 //! The keys under which a segment's head states facts that Perfetto has no field for are here too, so that writer and
 //! reader cannot disagree. [`super::summarise`] adds what needs thread states.
 
-use super::footer::{BootId, Footer, FormatVersion, MAX_MARKS, Mark};
+use super::footer::{BootId, Footer, Foremost, FormatVersion};
 use super::index::{FrameFacts, FrameKind, LossCount};
 use super::scan::FrameProbe;
 use crate::names::NameTable;
@@ -60,7 +60,7 @@ struct Found {
     sampled_hz: Option<u32>,
     clocks: Option<(ClockSnapshot, ClockSnapshot)>,
     gaps: Vec<Window>,
-    texts: Vec<Mark>,
+    texts: Foremost,
 }
 
 impl PacketProbe {
@@ -152,7 +152,7 @@ impl FrameProbe for PacketProbe {
             totals.clock = first;
             totals.clock_end = if last == first { ClockSnapshot::default() } else { last };
         }
-        footer.summary.marks.clone_from(&found.texts);
+        footer.summary.marks = found.texts.clone().take();
     }
 }
 
@@ -163,7 +163,7 @@ impl Found {
             Item::Metadata { .. } | Item::System(_) => return false,
             Item::Event(Event { kind: EventKind::Print { .. }, .. }) => {
                 self.marks += 1;
-                return self.marks > MAX_MARKS as u64;
+                return false;
             }
             Item::Clock(c) => self.clocks = Some((self.clocks.map_or(*c, |(first, _)| first), *c)),
             Item::Gap { from, to } if self.gaps.len() < MAX_GAPS => self.gaps.push(Window { from: *from, to: *to }),
@@ -181,7 +181,7 @@ impl Found {
                 self.cpus = s.cpus;
             }
             Item::Event(Event { ts, kind: EventKind::Print { text }, .. }) => {
-                self.texts.push(Mark { ts: *ts, text: names.bytes(*text).to_vec() });
+                self.texts.offer(*ts, names.bytes(*text));
             }
             _ => {}
         }
@@ -210,6 +210,7 @@ impl Found {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use super::super::footer::Mark;
     use super::*;
     use crate::perfetto::encode::BundleBuilder;
 

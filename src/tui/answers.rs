@@ -7,8 +7,11 @@ use super::labels::NewLabels;
 use crate::names::NameId;
 use crate::sched::fold::Utid;
 pub use crate::sched::model::SearchFor;
-use crate::sched::summary::{CpuDetail, Link, Overview, Span, SpanDetail, ThreadDetail, TrackId, WaitedOn, Window};
+use crate::sched::summary::{
+    CpuDetail, Link, Overview, Span, SpanDetail, ThreadDetail, ThreadRow, TrackId, WaitedOn, Window,
+};
 use crate::time::ClockMap;
+use crate::tui::widgets::states::Kind;
 use std::sync::Arc;
 
 /// By what threads are put together.
@@ -264,11 +267,45 @@ pub struct QueryView {
     pub cut: bool,
 }
 
+/// How many threads there are, and how many of them are now in each of the states that matter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Crowd {
+    /// All, but idle.
+    pub threads: usize,
+    /// On a CPU.
+    pub running: usize,
+    /// Woken, and waiting for a CPU.
+    pub ready: usize,
+    /// Pushed off a CPU.
+    pub pushed_off: usize,
+    /// In D.
+    pub blocked: usize,
+}
+
+impl Crowd {
+    /// Of rows that are a thread each.
+    pub fn of(rows: &[ThreadRow]) -> Crowd {
+        let mut crowd = Crowd::default();
+        for row in rows.iter().filter(|row| row.utid != 0) {
+            crowd.threads += 1;
+            match Kind::of(row.now) {
+                Kind::Running => crowd.running += 1,
+                Kind::Ready => crowd.ready += 1,
+                Kind::PushedOff => crowd.pushed_off += 1,
+                Kind::Blocked => crowd.blocked += 1,
+                Kind::Sleeping | Kind::Other | Kind::Unknown | Kind::Absent => {}
+            }
+        }
+        crowd
+    }
+}
+
 /// What the worker answers.
 #[derive(Debug, Clone, PartialEq)]
 #[allow(missing_docs, reason = "each answers the question of its name")]
 pub enum Reply {
-    Overview(Box<Overview>),
+    /// However the rows are put together, the crowd is of threads.
+    Overview(Box<Overview>, Crowd),
     /// `None`: the model does not reach back to its begin (yet).
     Growing(u64, Option<GrowingFigures>),
     Thread(Box<ThreadDetail>, Window),

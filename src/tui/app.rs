@@ -106,6 +106,10 @@ fn turn(terminal: &mut Terminal, state: &mut State, links: &Links, mut pace: Pac
         changed = true;
         match input {
             Some(Input::Lost) => return Ok(Ended::Lost),
+            Some(Input::GoesOn) => match terminal.go_on().and_then(|()| terminal.size()) {
+                Ok((w, h)) => effects = update::update(state, Msg::Resize(w, h)),
+                Err(e) => return lost_or(e),
+            },
             Some(Input::Msg(msg)) => {
                 effects = update::update(state, msg);
                 drain(state, links, &mut effects);
@@ -147,6 +151,8 @@ fn drain(state: &mut State, links: &Links, effects: &mut Vec<Effect>) {
         match links.keys.try_recv() {
             Ok(Input::Msg(msg)) => effects.extend(update::update(state, msg)),
             Ok(Input::Lost) => effects.push(Effect::Quit),
+            // Comes with the signals only.
+            Ok(Input::GoesOn) => {}
             Err(_) => return,
         }
     }

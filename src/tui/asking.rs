@@ -1,7 +1,7 @@
 //! How each question is answered from a model: which window, which tracks, which words go along.
 
 use super::answers::{
-    Ask, CompareRow, GrowingFigures, Page, Question, RawEvent, Reply, Slice, TimelineView, Track, Tracks, When,
+    Ask, CompareRow, Crowd, GrowingFigures, Page, Question, RawEvent, Reply, Slice, TimelineView, Track, Tracks, When,
 };
 use super::history::{History, View, Watch};
 use super::querying;
@@ -49,9 +49,9 @@ pub fn reply(
                 None => Table::count(&view, window, *cells, *group, settings, speaker),
             };
             say_overview(table.data(), speaker, &view);
-            let shown = table.shown();
+            let (shown, crowd) = (table.shown(), Crowd::of(&table.data().threads));
             history.table = live.then_some(table);
-            Ok(Reply::Overview(Box::new(shown)))
+            Ok(Reply::Overview(Box::new(shown), crowd))
         }
         Ask::Growing { from } => {
             let span = history.extent().to.saturating_sub(*from).max(1);

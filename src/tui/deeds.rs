@@ -87,8 +87,8 @@ pub struct SegmentRow {
     pub lost: Option<Option<u64>>,
     /// Still growing.
     pub growing: bool,
-    /// Label of a snapshot that covers it.
-    pub snapshot: Option<Box<str>>,
+    /// Labels of the snapshots that have a part of it, maybe empty ones; oldest first.
+    pub snapshots: Vec<Box<str>>,
 }
 
 /// The store over hours, from footers alone.
@@ -110,6 +110,10 @@ pub struct StoreView {
     pub bytes: u64,
     /// Stretches not recorded.
     pub gaps: u32,
+    /// Files that were opened by name, not a store.
+    pub single: bool,
+    /// Files of which nothing can be listed: they have no footer, nor anything else that places them in time.
+    pub unplaced: Vec<Box<str>>,
 }
 
 /// One kept snapshot.
@@ -144,6 +148,25 @@ pub struct MarkRow {
     pub at_real: u64,
     /// Text.
     pub text: Box<str>,
+    /// A moment by itself (`dashcam mark`, `I|`); else it begins something (`B|`, `S|`), of which there may be thousands.
+    pub plain: bool,
+}
+
+/// What was kept.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct KeptView {
+    /// Newest first.
+    pub snapshots: Vec<SnapshotRow>,
+    /// The plain ones, then the others, each newest first.
+    pub marks: Vec<MarkRow>,
+    /// How many footers count, with those that end or count something.
+    pub marked: u64,
+    /// Some had no room in a footer.
+    pub marks_cut: bool,
+    /// A segment grows, the marks of which are in no footer yet.
+    pub grows: bool,
+    /// Files that were opened by name, not a store.
+    pub single: bool,
 }
 
 /// Something to be done outside the model.
@@ -187,7 +210,7 @@ pub enum Done {
     /// The text.
     Mark(Box<str>),
     Store(Box<StoreView>),
-    Kept(Vec<SnapshotRow>, Vec<MarkRow>),
+    Kept(Box<KeptView>),
     /// In words.
     Failed(Box<str>),
 }

@@ -49,7 +49,11 @@ pub fn empty(w: u16, h: u16, theme: &str) -> State {
 /// Answers a question the way the worker would, from the made-up data.
 pub fn reply(ask: &Ask) -> Reply {
     match ask {
-        Ask::Overview { cells, .. } => Reply::Overview(Box::new(overview(3, 40, usize::from(*cells)))),
+        Ask::Overview { cells, .. } => {
+            let data = overview(3, 40, usize::from(*cells));
+            let crowd = Crowd::of(&data.threads);
+            Reply::Overview(Box::new(data), crowd)
+        }
         Ask::Thread { .. } => Reply::Thread(Box::new(thread()), WINDOW),
         Ask::Cpu { .. } => Reply::Cpu(Box::new(cpu())),
         Ask::Timeline { .. } => Reply::Timeline(Box::new(timeline())),
@@ -87,10 +91,7 @@ pub fn settle(state: &mut State, effects: Vec<Effect>) -> Vec<Effect> {
             let msg = match effect {
                 Effect::Ask(q) => Msg::Answer(Box::new(answer(q.id, reply(&q.ask), state))),
                 Effect::Do(Deed::Store { .. }) => Msg::Done(Done::Store(Box::new(store()))),
-                Effect::Do(Deed::Kept) => {
-                    let (snapshots, marks) = kept();
-                    Msg::Done(Done::Kept(snapshots, marks))
-                }
+                Effect::Do(Deed::Kept) => Msg::Done(Done::Kept(Box::new(kept()))),
                 other => {
                     left.push(other);
                     continue;

@@ -7,7 +7,7 @@ use super::state::Msg;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use ratatui::crossterm::event::{self, Event, KeyEventKind, MouseButton, MouseEventKind};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGWINCH};
+use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGWINCH};
 use std::io;
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -22,6 +22,8 @@ pub enum Input {
     Msg(Msg),
     /// The terminal is gone.
     Lost,
+    /// The process was stopped and goes on: what the terminal was told before may be forgotten.
+    GoesOn,
 }
 
 /// Starts reading keys and mouse from the terminal.
@@ -80,10 +82,10 @@ fn translate(event: Event) -> Option<Msg> {
     }
 }
 
-/// Takes SIGTERM, SIGHUP, SIGINT and SIGWINCH over; what they mean comes as messages. Dropping the handle ends it.
+/// Takes SIGTERM, SIGHUP, SIGINT, SIGWINCH and SIGCONT over; what they mean comes as messages. Dropping the handle ends it.
 pub fn signals() -> io::Result<(Receiver<Input>, SignalHandle)> {
     let (send, receive) = bounded(16);
-    let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGHUP, SIGINT, SIGWINCH])?;
+    let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGHUP, SIGINT, SIGWINCH, SIGCONT])?;
     let handle = signals.handle();
     std::thread::Builder::new().name("dashcam-signals".into()).spawn(move || {
         for signal in signals.forever() {
@@ -93,6 +95,7 @@ pub fn signals() -> io::Result<(Receiver<Input>, SignalHandle)> {
                     Err(_) => continue,
                 },
                 SIGHUP => Input::Lost,
+                SIGCONT => Input::GoesOn,
                 _ => Input::Msg(Msg::Terminate),
             };
             if send.send(msg).is_err() {

@@ -4,10 +4,8 @@
 //! the keeper's own thread calls it, so that neither a slow disk nor a silent socket can hold a key up.
 
 use super::deeds::{Deed, Done, RecorderView};
-use super::stored;
+use super::shelf::Shelf;
 use crate::sched::summary::Window;
-use crate::store::Store;
-use crate::store::catalog::Catalog;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -27,6 +25,10 @@ pub trait Recorder: Send {
     fn mark(&mut self, text: &str) -> Result<(), String>;
     /// The store that the segments and snapshots screens show; `None`: single files are open.
     fn store(&self) -> Option<PathBuf>;
+    /// The files that these screens show where there is no store.
+    fn files(&self) -> &[PathBuf] {
+        &[]
+    }
 }
 
 /// Runs until nobody asks or listens any more.
@@ -53,42 +55,12 @@ pub fn run(mut recorder: Box<dyn Recorder>, deeds: &Receiver<Deed>, done: &Sende
     }
 }
 
-/// The catalog, opened when first needed: footers are read once.
-#[derive(Debug, Default)]
-struct Shelf {
-    catalog: Option<Catalog>,
-    summaries: stored::Summaries,
-}
-
-impl Shelf {
-    fn catalog(&mut self, recorder: &dyn Recorder) -> Result<&Catalog, String> {
-        let path = recorder.store().ok_or("single files are open, not a store: there is no list of segments")?;
-        match &mut self.catalog {
-            Some(catalog) => catalog.refresh().map_err(|e| e.to_string())?,
-            none => {
-                let store = Store::open(&path).map_err(|e| e.to_string())?;
-                *none = Some(Catalog::open(&store).map_err(|e| e.to_string())?);
-            }
-        }
-        self.catalog.as_ref().ok_or_else(|| "the store cannot be read".to_string())
-    }
-}
-
 fn perform(recorder: &mut dyn Recorder, shelf: &mut Shelf, deed: Deed) -> Result<Done, String> {
     match deed {
         Deed::Snapshot { last, label } => recorder.snapshot(last, &label).map(|p| Done::Snapshot(p.into())),
         Deed::Keep { window, label } => recorder.keep(window, &label).map(|p| Done::Snapshot(p.into())),
         Deed::Mark(text) => recorder.mark(&text).map(|()| Done::Mark(crate::names::printable(text.as_bytes()).into())),
-        Deed::Store { range, columns } => {
-            shelf.catalog(recorder)?;
-            let Some(catalog) = &shelf.catalog else { return Err("the store cannot be read".into()) };
-            Ok(Done::Store(Box::new(stored::view(catalog, &mut shelf.summaries, range, usize::from(columns)))))
-        }
-        Deed::Kept => {
-            shelf.catalog(recorder)?;
-            let Some(catalog) = &shelf.catalog else { return Err("the store cannot be read".into()) };
-            let (snapshots, marks) = stored::kept(catalog, &mut shelf.summaries);
-            Ok(Done::Kept(snapshots, marks))
-        }
+        Deed::Store { range, columns } => shelf.view(recorder, range, usize::from(columns)).map(Done::Store),
+        Deed::Kept => shelf.kept(recorder).map(Done::Kept),
     }
 }

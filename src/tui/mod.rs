@@ -24,6 +24,7 @@ pub mod prompt;
 mod querying;
 pub mod render;
 pub mod screens;
+mod shelf;
 pub mod state;
 pub mod stored;
 mod table;

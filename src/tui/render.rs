@@ -41,7 +41,7 @@ pub fn draw(state: &State, buffer: &mut Buffer) {
     draw_last_line(state, &mut pen);
     match &state.popup {
         None => {}
-        Some(Popup::Help(top)) => help::draw(&state.keymap, *top, &mut pen),
+        Some(Popup::Help(top)) => help::draw(state, *top, &mut pen),
         Some(Popup::Compare { windows, rows, top }) => compare::draw(state, windows, rows, *top, &mut pen),
         Some(Popup::Query { view, top }) => query::draw(state, view, *top, &mut pen),
         Some(Popup::Prompt(prompt)) => popup::draw_prompt(&mut pen, prompt, &state.keymap),

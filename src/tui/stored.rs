@@ -3,16 +3,39 @@
 //! A segment's summary (one cell per second and CPU) is read once and kept as one small cell per second; a day is 86,400 of
 //! them. Never reads a frame of events.
 
-use super::deeds::{MarkRow, SegmentRow, SnapshotRow, StoreColumn, StoreView};
+mod kept;
+
+pub use kept::kept;
+
+use super::deeds::{MarkRow, SegmentRow, StoreColumn, StoreView};
 use crate::names::printable;
 use crate::sched::marks::{self, Marker};
 use crate::sched::summary::Window;
-use crate::store::catalog::{Catalog, Entry};
-use crate::store::footer::{BootId, SnapshotNote, Summary, Totals};
-use crate::units::show;
+use crate::store::catalog::Entry;
+use crate::store::footer::{BootId, Summary, Totals};
 use rustc_hash::FxHashMap;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+
+/// What is listed: a store's, or that of files opened by name.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Listing<'a> {
+    /// In the order of recording.
+    pub segments: &'a [Entry],
+    /// What was kept.
+    pub snapshots: &'a [Entry],
+    /// Stretches between the segments that were not recorded.
+    pub gaps: usize,
+    /// Files opened by name.
+    pub single: bool,
+}
+
+impl Listing<'_> {
+    /// The boot of the newest segment.
+    fn newest_boot(&self) -> Option<BootId> {
+        self.segments.iter().rev().find_map(|e| e.totals.as_ref()).map(|t| t.boot)
+    }
+}
 
 /// One second of all CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -33,8 +56,10 @@ struct Brief {
     /// Length of a cell, ns.
     step: u64,
     seconds: Vec<Second>,
-    /// ns since 1970, text.
-    marks: Vec<(u64, Box<str>)>,
+    /// Those that have a name.
+    marks: Vec<MarkRow>,
+    /// How many the footer holds, named or not.
+    held: u64,
 }
 
 impl Brief {
@@ -51,30 +76,33 @@ pub struct Summaries {
 }
 
 /// The range (ns since 1970; `None`: all) in so many columns.
-pub fn view(catalog: &Catalog, summaries: &mut Summaries, range: Option<(u64, u64)>, columns: usize) -> StoreView {
-    let listed: Vec<(usize, &Entry, &Totals)> =
-        catalog.segments().iter().enumerate().filter_map(|(i, e)| Some((i, e, e.totals.as_ref()?))).collect();
-    forget_deleted(summaries, catalog);
-    let all = listed.iter().map(|(_, e, t)| real_window(e, t)).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
-    let Some(all) = all else { return StoreView::default() };
+pub fn view(listing: &Listing<'_>, summaries: &mut Summaries, range: Option<(u64, u64)>, columns: usize) -> StoreView {
+    let placed = || listing.segments.iter().filter_map(|e| Some((e, e.totals.as_ref()?)));
+    let unplaced = listing.segments.iter().filter(|e| listing.single && e.totals.is_none());
+    let unplaced: Vec<Box<str>> = unplaced.map(|e| path_text(&e.path)).collect();
+    forget_deleted(summaries, listing);
+    let all = placed().map(|(e, t)| real_window(e, t)).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+    let Some(all) = all else { return StoreView { single: listing.single, unplaced, ..StoreView::default() } };
     let (from, to) = range.unwrap_or(all);
     let mut out = StoreView {
         from_real: from,
         to_real: to.max(from + 1),
         all_real: all,
         columns: vec![StoreColumn::default(); columns.max(1)],
-        gaps: u32::try_from(catalog.holes().len()).unwrap_or(u32::MAX),
-        bytes: catalog.segments().iter().map(|e| e.bytes).sum(),
+        gaps: u32::try_from(listing.gaps).unwrap_or(u32::MAX),
+        bytes: listing.segments.iter().map(|e| e.bytes).sum(),
+        single: listing.single,
+        unplaced,
         ..StoreView::default()
     };
-    let boot = catalog.newest_boot();
+    let boot = listing.newest_boot();
     let mut sums = vec![Sum::default(); out.columns.len()];
-    for (i, entry, totals) in listed {
+    for (entry, totals) in placed() {
         let (begin, end) = real_window(entry, totals);
         if end <= from || begin >= to {
             continue;
         }
-        let brief = brief_of(catalog, summaries, i, entry, totals);
+        let brief = brief_of(summaries, entry, totals);
         out.segments.push(SegmentRow { ready: brief.ready(), ..segment_row(entry, totals, boot) });
         for second in &brief.seconds {
             for at in columns_of(&out, second.real, brief.step) {
@@ -86,8 +114,8 @@ pub fn view(catalog: &Catalog, summaries: &mut Summaries, range: Option<(u64, u6
                 out.columns[at].pending = true;
             }
         }
-        for (at, _) in &brief.marks {
-            if let Some(at) = column_of(&out, *at) {
+        for mark in &brief.marks {
+            if let Some(at) = column_of(&out, mark.at_real) {
                 out.columns[at].mark = true;
             }
         }
@@ -97,7 +125,7 @@ pub fn view(catalog: &Catalog, summaries: &mut Summaries, range: Option<(u64, u6
         sum.fill(column);
     }
     note_outside(&mut out);
-    note_snapshots(catalog, &mut out);
+    note_snapshots(listing, &mut out);
     out
 }
 
@@ -176,16 +204,10 @@ fn written(path: &Path) -> Option<u64> {
     u64::try_from(since.as_nanos()).ok()
 }
 
-fn brief_of<'s>(
-    catalog: &Catalog,
-    summaries: &'s mut Summaries,
-    at: usize,
-    entry: &Entry,
-    totals: &Totals,
-) -> &'s Brief {
+fn brief_of<'s>(summaries: &'s mut Summaries, entry: &Entry, totals: &Totals) -> &'s Brief {
     if !summaries.read.contains_key(&entry.path) || entry.is_growing() {
         // A segment without a footer has no summary yet; its columns stay empty until it has.
-        let summary = catalog.summary(at).ok().flatten();
+        let summary = entry.summary().ok().flatten();
         let brief = summary.map(|s| brief(&s, totals)).unwrap_or_default();
         summaries.read.insert(entry.path.clone(), brief);
     }
@@ -214,23 +236,24 @@ fn brief(summary: &Summary, totals: &Totals) -> Brief {
         second.busy = (known > 0).then(|| busy / known as f32);
         out.seconds.push(second);
     }
-    let named =
-        summary.marks.iter().filter_map(|m| Some((totals.real_of(m.ts), printable(mark_name(&m.text)?).into())));
-    out.marks = named.collect();
+    out.held = summary.marks.len() as u64;
+    out.marks.extend(summary.marks.iter().filter_map(|m| mark_row(totals.real_of(m.ts), &m.text)));
     out
 }
 
-/// What a mark is called; `None` for what only ends or counts something.
-fn mark_name(text: &[u8]) -> Option<&[u8]> {
-    match marks::parse(text) {
-        Marker::Begin { name } | Marker::AsyncBegin { name, .. } | Marker::Instant { name } => Some(name),
-        Marker::End | Marker::AsyncEnd { .. } | Marker::Counter { .. } => None,
-    }
+/// A mark by its name; `None` for what only ends or counts something.
+fn mark_row(at_real: u64, text: &[u8]) -> Option<MarkRow> {
+    let (name, plain) = match marks::parse(text) {
+        Marker::Instant { name } => (name, true),
+        Marker::Begin { name } | Marker::AsyncBegin { name, .. } => (name, false),
+        Marker::End | Marker::AsyncEnd { .. } | Marker::Counter { .. } => return None,
+    };
+    Some(MarkRow { at_real, text: printable(name).into(), plain })
 }
 
-fn forget_deleted(summaries: &mut Summaries, catalog: &Catalog) {
-    if summaries.read.len() > 2 * catalog.segments().len() + 64 {
-        summaries.read.retain(|path, _| catalog.segments().iter().any(|e| e.path == *path));
+fn forget_deleted(summaries: &mut Summaries, listing: &Listing<'_>) {
+    if summaries.read.len() > 2 * listing.segments.len() + 64 {
+        summaries.read.retain(|path, _| listing.segments.iter().any(|e| e.path == *path));
     }
 }
 
@@ -253,7 +276,7 @@ fn segment_row(entry: &Entry, totals: &Totals, boot: Option<BootId>) -> SegmentR
         worst: totals.worst_wait.as_ref().map(|w| (w.dur, worst_name(w))),
         lost: (!totals.loss.is_none()).then_some((!totals.loss.unknown).then_some(totals.loss.known)),
         growing: entry.is_growing(),
-        snapshot: None,
+        snapshots: Vec::new(),
     }
 }
 
@@ -276,8 +299,8 @@ fn note_outside(out: &mut StoreView) {
 }
 
 /// Marks columns and segments that a snapshot covers.
-fn note_snapshots(catalog: &Catalog, out: &mut StoreView) {
-    for totals in catalog.snapshots().iter().filter_map(|s| s.totals.as_ref()) {
+fn note_snapshots(listing: &Listing<'_>, out: &mut StoreView) {
+    for totals in listing.snapshots.iter().filter_map(|s| s.totals.as_ref()) {
         let (from, to) = (totals.real_of(totals.start), totals.real_of(totals.end));
         let span = out.to_real - out.from_real;
         let n = out.columns.len() as u64;
@@ -289,66 +312,9 @@ fn note_snapshots(catalog: &Catalog, out: &mut StoreView) {
         let label = totals.snapshot.as_ref().map_or("", |s| &s.label);
         for row in &mut out.segments {
             if row.from_real < to && row.from_real.saturating_add(row.length.max(1)) > from {
-                row.snapshot = Some(printable(label.as_bytes()).into());
+                row.snapshots.push(printable(label.as_bytes()).into());
             }
         }
-    }
-}
-
-/// Snapshots and marks, newest first.
-pub fn kept(catalog: &Catalog, summaries: &mut Summaries) -> (Vec<SnapshotRow>, Vec<MarkRow>) {
-    let mut snapshots: Vec<SnapshotRow> =
-        catalog.snapshots().iter().filter_map(|e| Some(snapshot_row(e, e.totals.as_ref()?))).collect();
-    snapshots.sort_by_key(|s| std::cmp::Reverse(s.taken_real));
-    let mut marks = Vec::new();
-    for (i, entry) in catalog.segments().iter().enumerate() {
-        let Some(totals) = entry.totals.as_ref().filter(|t| t.marks > 0 || entry.is_growing()) else { continue };
-        let brief = brief_of(catalog, summaries, i, entry, totals);
-        marks.extend(brief.marks.iter().map(|(at, text)| MarkRow { at_real: *at, text: text.clone() }));
-    }
-    marks.sort_by_key(|m| std::cmp::Reverse(m.at_real));
-    (snapshots, marks)
-}
-
-fn snapshot_row(entry: &Entry, totals: &Totals) -> SnapshotRow {
-    let note = totals.snapshot.as_ref();
-    let text = |t: &str| printable(t.as_bytes());
-    let reason = note.map_or(String::new(), |n| match n.detail.is_empty() {
-        true => text(&n.reason),
-        false => format!("{}: {}", text(&n.reason), text(&n.detail)),
-    });
-    SnapshotRow {
-        path: path_text(&entry.path),
-        label: note.map_or(String::new(), |n| text(&n.label)).into(),
-        reason: reason.into(),
-        taken_real: totals.real_of(note.map_or(totals.end, |n| n.requested_at)),
-        from_real: totals.real_of(totals.start),
-        length: totals.end.saturating_sub(totals.start),
-        bytes: entry.bytes,
-        loss: !totals.loss.is_none(),
-        gaps: note.is_some_and(|n| n.holes.iter().any(|h| inner(h, n))) || !totals.gaps.is_empty(),
-        shorter: note.map_or(String::new(), shorter).into(),
-    }
-}
-
-/// The newest data may wait this long for its frame: a snapshot is not called shorter for want of it.
-const FRAME: u64 = 1_000_000_000;
-
-/// A hole with data on both sides of it; the others only make the snapshot shorter.
-fn inner(hole: &Window, note: &SnapshotNote) -> bool {
-    hole.from > note.real.from && hole.to < note.real.to
-}
-
-/// In which way a snapshot is shorter than asked for, and why; empty when it is not.
-fn shorter(note: &SnapshotNote) -> String {
-    let asked = show::span_words(note.asked.len());
-    let missing = |ns: u64| ns > FRAME;
-    let (before, after) = (note.real.from.saturating_sub(note.asked.from), note.asked.to.saturating_sub(note.real.to));
-    match (missing(before), missing(after)) {
-        (false, false) => String::new(),
-        (true, false) => format!("{asked} asked: nothing older was there"),
-        (false, true) => format!("{asked} asked: nothing newer was there"),
-        (true, true) => format!("{asked} asked: nothing older nor newer was there"),
     }
 }
 
@@ -357,6 +323,7 @@ fn worst_name(worst: &crate::store::footer::WorstWait) -> Box<str> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
@@ -366,27 +333,31 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_that_is_only_shorter_is_no_snapshot_with_gaps() {
+    fn a_segment_names_every_snapshot_that_has_a_part_of_it() {
         const S: u64 = 1_000_000_000;
-        let w = |from: u64, to: u64| Window { from: from * S, to: to * S };
-        let note = |asked, real, holes: &[Window]| SnapshotNote {
-            reason: "key".into(),
-            detail: String::new(),
-            label: String::new(),
-            requested_at: 0,
-            asked,
-            real,
-            holes: holes.to_vec(),
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let entry = |from: u64, to: u64, label: &str| {
+            let whole = Window { from: from * S, to: to * S };
+            let note = crate::store::footer::SnapshotNote {
+                reason: "key".into(),
+                detail: String::new(),
+                label: label.into(),
+                requested_at: 0,
+                asked: whole,
+                real: whole,
+                holes: Vec::new(),
+            };
+            let totals = Totals { start: whole.from, end: whole.to, snapshot: Some(note), ..Totals::default() };
+            let mut entry = Entry::of_file(file.path()).unwrap();
+            entry.totals = Some(totals);
+            entry
         };
-        let cut = note(w(100, 400), w(340, 401), &[w(100, 340)]);
-        assert_eq!(shorter(&cut), "5 m asked: nothing older was there");
-        assert!(!cut.holes.iter().any(|h| inner(h, &cut)));
-        let torn = note(w(100, 400), w(99, 400), &[w(200, 210)]);
-        assert_eq!(shorter(&torn), "");
-        assert!(torn.holes.iter().any(|h| inner(h, &torn)));
-        let early = SnapshotNote { asked: Window { from: 0, to: 400 * S + S / 2 }, ..note(w(0, 0), w(0, 400), &[]) };
-        assert_eq!(shorter(&early), "", "the newest data waits for its frame");
-        assert_eq!(shorter(&note(w(100, 160), w(100, 150), &[])), "1 m asked: nothing newer was there");
+        let snapshots = [entry(0, 30, "signal"), entry(70, 90, "later"), entry(50, 65, "p99")];
+        let listing = Listing { snapshots: &snapshots, ..Listing::default() };
+        let mut v = view(120, 10);
+        v.segments = vec![SegmentRow { from_real: 0, length: 60 * S, ..SegmentRow::default() }];
+        note_snapshots(&listing, &mut v);
+        assert_eq!(v.segments[0].snapshots, ["signal".into(), "p99".into()]);
     }
 
     #[test]
@@ -413,9 +384,11 @@ mod tests {
 
     #[test]
     fn marks_are_called_by_their_name() {
-        assert_eq!(mark_name(b"B|7|wait_batch"), Some(&b"wait_batch"[..]));
-        assert_eq!(mark_name(b"deploy 1.2"), Some(&b"deploy 1.2"[..]));
-        assert_eq!((mark_name(b"E|7"), mark_name(b"C|7|steps|3")), (None, None));
+        let row = |text: &[u8]| mark_row(5, text).map(|m| (m.text.to_string(), m.plain));
+        assert_eq!(row(b"B|7|wait_batch"), Some(("wait_batch".into(), false)));
+        assert_eq!(row(b"deploy 1.2"), Some(("deploy 1.2".into(), true)));
+        assert_eq!(row(b"I|7|epoch 2"), Some(("epoch 2".into(), true)));
+        assert_eq!((row(b"E|7"), row(b"C|7|steps|3")), (None, None));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The terminal as a thing that is entered and left: whatever happens, it is given back as it was.
 //!
-//! Left on quit, on an error, on a panic (the hook), on SIGTERM and SIGHUP (the loop ends), before a stop by Ctrl-Z. A
-//! terminal that is gone is not written to again. Knows nothing of what is drawn.
+//! Left on quit, on an error, on a panic (the hook), on SIGTERM and SIGHUP (the loop ends), before a stop by Ctrl-Z. Entered
+//! anew when the process goes on after a stop that it could not prepare for (SIGSTOP). A terminal that is gone is not written to again. Knows nothing of what is drawn.
 
 use ratatui::Frame;
 use ratatui::backend::CrosstermBackend;
@@ -20,6 +20,8 @@ static HOOK: Once = Once::new();
 pub struct Terminal {
     inner: ratatui::Terminal<CrosstermBackend<BufWriter<Stdout>>>,
     mouse: bool,
+    /// It stopped by itself and was entered again: the SIGCONT of that is still to be heard of.
+    back: bool,
 }
 
 impl Terminal {
@@ -37,7 +39,7 @@ impl Terminal {
         // One write per draw: a slow link must not get half a screen.
         let backend = CrosstermBackend::new(BufWriter::with_capacity(256 << 10, io::stdout()));
         let inner = ratatui::Terminal::new(backend).inspect_err(|_| leave())?;
-        Ok(Terminal { inner, mouse })
+        Ok(Terminal { inner, mouse, back: false })
     }
 
     /// Columns and rows.
@@ -78,6 +80,18 @@ impl Terminal {
         // SAFETY: raise has no memory effects; SIGSTOP cannot be caught, so this returns after SIGCONT. TSTP would be
         // ignored by an orphaned process group, which is what a login shell's `exec dashcam` is in.
         unsafe { libc::raise(libc::SIGSTOP) };
+        self.back = true;
+        enter(self.mouse)?;
+        self.clear()
+    }
+
+    /// After SIGCONT: whoever had the terminal meanwhile, a shell as a rule, made it cooked and drew on it, so all of it is set
+    /// again. (Leaving first, since raw mode is only set where it is not believed to be on.)
+    pub fn go_on(&mut self) -> io::Result<()> {
+        if std::mem::take(&mut self.back) || !ENTERED.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        leave();
         enter(self.mouse)?;
         self.clear()
     }

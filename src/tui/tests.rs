@@ -16,8 +16,8 @@ const PLACES: [(&str, &str); 16] = [
     ("overview", ""),
     ("thread", "enter"),
     ("cpu", "shift-tab shift-tab enter"),
-    ("timeline", "f2 down down down n"),
-    ("stack", "f2 down down down down n"),
+    ("timeline", "f2 n"),
+    ("stack", "f2 down n"),
     ("chain", "f2 n c"),
     ("events", "f2 n e"),
     ("segments", "f3"),
@@ -66,7 +66,9 @@ fn every_screen_as_drawn() {
 fn many_cpus_as_drawn() {
     for (cpus, w, h) in [(20, 120, 40), (128, 120, 40), (256, 200, 60), (1024, 200, 60), (64, 80, 24)] {
         let mut state = full(w, h, "dark");
-        state.overview.data = Some(Box::new(demo::overview(cpus, 60, 40)));
+        let data = demo::overview(cpus, 60, 40);
+        state.overview.crowd = super::answers::Crowd::of(&data.threads);
+        state.overview.data = Some(Box::new(data));
         update(&mut state, Msg::Resize(w, h));
         state.overview.focus = Pane::Cpus;
         state.overview.cpu = cpus as usize / 2;
@@ -227,4 +229,25 @@ proptest! {
             demo::drawn(&state);
         }
     }
+}
+
+#[test]
+fn single_files_say_that_they_are_no_store() {
+    use super::deeds::{Done, KeptView, StoreView};
+    let mut state = full(80, 24, "mono");
+    let one = StoreView { single: true, segments: demo::store().segments[..1].to_vec(), ..demo::store() };
+    press(&mut state, "f3");
+    update(&mut state, Msg::Done(Done::Store(Box::new(one))));
+    insta::assert_snapshot!("segments_of_a_file", text(&demo::drawn(&state)));
+    let none = StoreView { single: true, unplaced: vec!["/tmp/foreign.pftrace".into()], ..StoreView::default() };
+    update(&mut state, Msg::Done(Done::Store(Box::new(none))));
+    insta::assert_snapshot!("segments_of_a_foreign_file", text(&demo::drawn(&state)));
+    press(&mut state, "f4");
+    update(&mut state, Msg::Done(Done::Kept(Box::new(KeptView { single: true, ..KeptView::default() }))));
+    insta::assert_snapshot!("kept_of_a_file", text(&demo::drawn(&state)));
+    // A trace of another tool has marks, but no footer that would list them.
+    let foreign = KeptView { single: true, marked: 380, marks_cut: true, ..KeptView::default() };
+    update(&mut state, Msg::Done(Done::Kept(Box::new(foreign))));
+    let shown = text(&demo::drawn(&state));
+    assert!(shown.contains("0 of 380 marks") && shown.contains("all stand on the time line (/ #TEXT)"), "{shown}");
 }

@@ -126,6 +126,7 @@ fn post(state: &mut State, ask: Ask, slot: impl Fn(&mut State) -> &mut Slot, out
 
 /// Asks for a slice, a worst wait or a search hit; a later one replaces an earlier.
 fn ask_pick(state: &mut State, ask: Ask, out: &mut Vec<Effect>) {
+    state.timeline.along = None;
     post(state, ask, |s| &mut s.pick, out);
 }
 
@@ -188,7 +189,7 @@ pub fn settle(state: &mut State) {
         let rows = screens::segments::list_rows(state.size);
         scroll(state.segments.row, &mut state.segments.top, rows, data.segments.len());
     }
-    let kept = state.snapshots.snapshots.len() + state.snapshots.marks.len();
+    let kept = state.snapshots.kept.snapshots.len() + state.snapshots.kept.marks.len();
     cap(&mut state.snapshots.row, kept);
     let rows = usize::from(state.size.1.saturating_sub(6));
     scroll(state.snapshots.row, &mut state.snapshots.top, rows, kept);
@@ -199,11 +200,10 @@ pub fn settle(state: &mut State) {
     let n = state.cpu.data.as_ref().map_or(0, |d| d.slices.len());
     scroll(state.cpu.row, &mut state.cpu.top, rows, n);
     let page = usize::from(state.size.1.saturating_sub(6));
+    if let Some(Popup::Help(top)) = state.popup {
+        state.popup = Some(Popup::Help(top.min(screens::help::last_top(state))));
+    }
     match &mut state.popup {
-        Some(Popup::Help(top)) => {
-            let lines = screens::help::lines(&state.keymap).len();
-            *top = (*top).min(lines.saturating_sub(page));
-        }
         Some(Popup::Compare { rows, top, .. }) => *top = (*top).min(rows.len().saturating_sub(page.max(1))),
         Some(Popup::Query { view, top }) => *top = (*top).min(view.rows.len().saturating_sub(page.max(1))),
         _ => {}

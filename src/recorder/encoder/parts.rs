@@ -111,7 +111,7 @@ pub struct Counts {
 /// What the encoder gives a frame's writer besides the packets.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SegmentMarks {
-    /// User markers, the first [`MAX_MARKS`].
+    /// User markers, the [`Foremost`](crate::store::footer::Foremost) of them.
     pub marks: Vec<Mark>,
     /// How many there were.
     pub count: u64,

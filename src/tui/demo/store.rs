@@ -2,7 +2,7 @@
 
 use super::data::{EDGE, MS, REAL, S, US};
 use crate::sched::summary::Window;
-use crate::tui::deeds::{MarkRow, RecorderView, SegmentRow, SnapshotRow, StoreColumn, StoreView};
+use crate::tui::deeds::{KeptView, MarkRow, RecorderView, SegmentRow, SnapshotRow, StoreColumn, StoreView};
 
 pub fn store() -> StoreView {
     let n = 59;
@@ -46,15 +46,20 @@ pub fn store() -> StoreView {
                     None
                 },
                 growing: i == 39,
-                snapshot: (i == 36).then(|| "p99 alert".into()),
+                snapshots: match i {
+                    36 => vec!["p99 alert".into()],
+                    35 => vec!["p99 alert".into(), "".into(), "before the update".into()],
+                    _ => Vec::new(),
+                },
             })
             .collect(),
         bytes: 4 << 30,
         gaps: 1,
+        ..StoreView::default()
     }
 }
 
-pub fn kept() -> (Vec<SnapshotRow>, Vec<MarkRow>) {
+pub fn kept() -> KeptView {
     let snapshot = SnapshotRow {
         path: "/var/lib/dashcam/snapshots/20261130T060200Z-000007-p99-alert.pftrace.zst".into(),
         label: "p99 alert".into(),
@@ -67,14 +72,18 @@ pub fn kept() -> (Vec<SnapshotRow>, Vec<MarkRow>) {
         gaps: true,
         shorter: "5 m asked: nothing older was there".into(),
     };
-    let mark = |s: u64, text: &str| MarkRow { at_real: REAL - s * S, text: text.into() };
-    (
-        vec![
+    let mark = |s: u64, text: &str, plain| MarkRow { at_real: REAL - s * S, text: text.into(), plain };
+    KeptView {
+        snapshots: vec![
             snapshot.clone(),
             SnapshotRow { label: "".into(), loss: false, gaps: false, shorter: "".into(), ..snapshot },
         ],
-        vec![mark(5, "step 813"), mark(9, "step 812")],
-    )
+        marks: vec![mark(7, "epoch 2", true), mark(5, "step 813", false), mark(9, "step 812", false)],
+        marked: 9_680,
+        marks_cut: true,
+        grows: true,
+        single: false,
+    }
 }
 
 pub fn recorder() -> RecorderView {

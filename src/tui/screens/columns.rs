@@ -247,26 +247,30 @@ pub fn brief(n: f64) -> String {
 /// What a row is sorted by.
 #[derive(Debug, Clone, PartialEq, PartialOrd)]
 pub enum SortKey {
-    /// A number; not known is below all.
+    /// A number.
     Number(f64),
     /// A text.
     Text(String),
+    /// Its cell has no value.
+    Nothing,
 }
 
 /// The sort key of a row.
 pub fn sort_key(column: Column, row: &ThreadRow, labels: &Labels) -> SortKey {
-    let number = |n: Option<f64>| SortKey::Number(n.unwrap_or(-1.0));
-    let counted = |n: u64| number((row.latency.count > 0).then_some(n as f64));
+    let number = |n: Option<f64>| n.map_or(SortKey::Nothing, SortKey::Number);
+    let text = |text: String| if text.is_empty() { SortKey::Nothing } else { SortKey::Text(text) };
+    let counted = |n: u64| number((row.latency.count > 0 && !row.sampled).then_some(n as f64));
+    let seen = |n: u64| number((!row.sampled).then_some(n as f64));
     match column {
         Column::Tid => SortKey::Number(f64::from(row.tid)),
         Column::Name => SortKey::Text(row_name(row, labels).to_lowercase()),
-        Column::Now => SortKey::Number(match row.now {
-            ThreadNow::Preempted => 5.0,
-            ThreadNow::Runnable => 4.0,
-            ThreadNow::Blocked(s) if s.contains(TaskState::UNINTERRUPTIBLE) => 3.0,
-            ThreadNow::Running => 2.0,
-            ThreadNow::Blocked(_) => 1.0,
-            ThreadNow::Unknown => 0.0,
+        Column::Now => number(match row.now {
+            ThreadNow::Preempted => Some(5.0),
+            ThreadNow::Runnable => Some(4.0),
+            ThreadNow::Blocked(s) if s.contains(TaskState::UNINTERRUPTIBLE) => Some(3.0),
+            ThreadNow::Running => Some(2.0),
+            ThreadNow::Blocked(_) => Some(1.0),
+            ThreadNow::Unknown => None,
         }),
         Column::States | Column::Run => number(share(row, row.times.running)),
         Column::Ready => number(ready(row)),
@@ -274,19 +278,27 @@ pub fn sort_key(column: Column, row: &ThreadRow, labels: &Labels) -> SortKey {
         Column::P50 => counted(row.latency.p50),
         Column::P99 => counted(row.latency.p99),
         Column::Max => counted(row.latency.max),
-        Column::Switches => SortKey::Number((row.voluntary + row.involuntary) as f64),
-        Column::Migrations => SortKey::Number(row.migrations as f64),
+        Column::Switches => seen(row.voluntary + row.involuntary),
+        Column::Migrations => seen(row.migrations),
         Column::Instead => number(row.ran_instead.map(|most| most.share)),
         Column::Cpu => number(row.cpu.map(f64::from)),
-        Column::Waker => SortKey::Text(row.last_waker.map_or(String::new(), |w| labels.waker(w))),
-        Column::BlockedIn => SortKey::Number(row.blocked_max as f64),
-        Column::Cgroup => SortKey::Text(labels.text(row.cgroup).to_string()),
+        Column::Waker => text(row.last_waker.map_or(String::new(), |w| labels.waker(w))),
+        Column::BlockedIn => number((!row.blocked_function.is_empty()).then_some(row.blocked_max as f64)),
+        Column::Cgroup => text(labels.text(row.cgroup).to_string()),
     }
 }
 
-/// Orders two keys; mixed kinds do not occur within a column.
-pub fn compare(a: &SortKey, b: &SortKey) -> Ordering {
-    a.partial_cmp(b).unwrap_or(Ordering::Equal)
+/// Orders two keys, the largest first or the smallest; those without a value are last either way, for nobody looks for them.
+pub fn compare(a: &SortKey, b: &SortKey, descending: bool) -> Ordering {
+    match (a, b) {
+        (SortKey::Nothing, SortKey::Nothing) => Ordering::Equal,
+        (SortKey::Nothing, _) => Ordering::Greater,
+        (_, SortKey::Nothing) => Ordering::Less,
+        _ => {
+            let ascending = a.partial_cmp(b).unwrap_or(Ordering::Equal);
+            if descending { ascending.reverse() } else { ascending }
+        }
+    }
 }
 
 #[cfg(test)]

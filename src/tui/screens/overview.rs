@@ -2,7 +2,6 @@
 
 use super::thread_table;
 use crate::report::words;
-use crate::sched::event::ThreadNow;
 use crate::sched::summary::{CpuRow, Severity};
 use crate::tui::pen::Pen;
 use crate::tui::screens::columns::{self, Column};
@@ -306,23 +305,6 @@ impl words::Words for crate::tui::labels::Labels {
     fn text(&self, id: crate::names::NameId) -> String {
         crate::tui::labels::Labels::text(self, id).to_string()
     }
-}
-
-/// How many threads are in each state now, for the table's rule.
-pub fn now_counts(state: &State) -> [usize; 4] {
-    let mut counts = [0; 4];
-    for row in state.overview.data.iter().flat_map(|d| &d.threads).filter(|r| r.utid != 0) {
-        match row.now {
-            ThreadNow::Running => counts[0] += 1,
-            ThreadNow::Runnable => counts[1] += 1,
-            ThreadNow::Preempted => counts[2] += 1,
-            now if crate::tui::widgets::states::Kind::of(now) == crate::tui::widgets::states::Kind::Blocked => {
-                counts[3] += 1;
-            }
-            _ => {}
-        }
-    }
-    counts
 }
 
 /// What is under the pointer.

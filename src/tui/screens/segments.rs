@@ -2,7 +2,7 @@
 
 use crate::time::{self, Digits};
 use crate::tui::deeds::{SegmentRow, StoreView};
-use crate::tui::pen::Pen;
+use crate::tui::pen::{self, Pen};
 use crate::tui::state::State;
 use crate::tui::theme::Tone;
 use crate::tui::widgets::lanes::Share;
@@ -26,6 +26,11 @@ pub fn list_rows(size: (u16, u16)) -> usize {
     // At most three header lines; rule, graphs, rule of the list, titles, hints.
     usize::from(size.1.saturating_sub(2 + 1 + GRAPHS + 3))
 }
+
+/// Files of other tools, and ours that were cut, say what they hold only to whoever reads them whole.
+const NOT_PLACED: &str = "has no footer that says what it holds";
+/// Where to look instead.
+const ELSEWHERE: &str = "the overview and the time line show it; here a store has its segments";
 
 /// What is under the pointer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +66,15 @@ pub fn draw(state: &State, pen: &mut Pen<'_>) {
         pen.say(1, 1, w, "reading footers …", Tone::Dim);
         return;
     };
+    if data.single && data.segments.is_empty() {
+        // No time that anything could be drawn over.
+        pen.rule(0, &["Files", "not a store"]);
+        for (y, path) in (1..).zip(&data.unplaced) {
+            pen.say(1, y, w.saturating_sub(1), &format!("{path} {NOT_PLACED}"), Tone::Text);
+        }
+        pen.say(1, 1 + u16::try_from(data.unplaced.len()).unwrap_or(u16::MAX - 1), w, ELSEWHERE, Tone::Dim);
+        return;
+    }
     draw_rule(data, &mut pen);
     draw_graphs(state, data, &mut pen.part(0, 1, w, GRAPHS));
     let rest = pen.h().saturating_sub(1 + GRAPHS);
@@ -71,9 +85,11 @@ fn draw_rule(data: &StoreView, pen: &mut Pen<'_>) {
     let range = show::span_words(data.to_real.saturating_sub(data.from_real));
     let all = show::span_words(data.all_real.1.saturating_sub(data.all_real.0));
     let range = if range == all { range } else { format!("{range} of {all}") };
-    let n = match data.segments.len() as u64 {
-        1 => "1 segment".to_string(),
-        n => format!("{} segments", show::grouped(n)),
+    let n = match (data.single, data.segments.len() as u64) {
+        (false, 1) => "1 segment".to_string(),
+        (false, n) => format!("{} segments", show::grouped(n)),
+        (true, 1) => "a single file, not a store".to_string(),
+        (true, n) => format!("{} files, not a store", show::grouped(n)),
     };
     let lossy = data.segments.iter().filter(|s| s.lost.is_some()).count();
     let loss = if lossy == 0 { "no loss".to_string() } else { format!("loss in {}", show::grouped(lossy as u64)) };
@@ -184,7 +200,7 @@ fn draw_list(state: &State, data: &StoreView, pen: &mut Pen<'_>) {
         let at = time::clock(*at, &state.zone, Digits::Seconds);
         format!("worst {} at {at} ({who})", show::span(*ns))
     });
-    pen.rule(0, &["Segments", "newest first", &worst]);
+    pen.rule(0, &[if data.single { "Files" } else { "Segments" }, "newest first", &worst]);
     let title = format!(
         "{:>10} {:>6} {:>8} {:>9} {:>6} {:>6} {:>7}  {}",
         "BEGIN", "LENGTH", "SIZE", "EVENTS", "BUSY %", "READY", "WORST", ""
@@ -200,6 +216,11 @@ fn draw_list(state: &State, data: &StoreView, pen: &mut Pen<'_>) {
     }
     if data.segments.is_empty() {
         pen.say(1, 2, w, "no segments: nothing was recorded here yet", Tone::Dim);
+    }
+    // What has no row of its own is named below the rows, where there is room.
+    for (i, path) in data.unplaced.iter().enumerate() {
+        let y = 3 + u16::try_from(data.segments.len() + i).unwrap_or(u16::MAX - 3);
+        pen.say(1, y, w.saturating_sub(1), &format!("{path} {NOT_PLACED}"), Tone::Dim);
     }
 }
 
@@ -234,8 +255,43 @@ fn draw_segment(state: &State, segment: &SegmentRow, pen: &mut Pen<'_>, y: u16) 
     if segment.growing {
         x += pen.say(x, y, w.saturating_sub(x), "growing  ", Tone::Running);
     }
-    if let Some(label) = &segment.snapshot {
-        let label = if label.is_empty() { "snapshot".to_string() } else { format!("snapshot “{label}”") };
-        pen.say(x, y, w.saturating_sub(x), &format!("● {label}"), Tone::Mark);
+    if !segment.snapshots.is_empty() {
+        let text = snapshot_words(&segment.snapshots, w.saturating_sub(x + 2));
+        pen.say(x, y, w.saturating_sub(x), &format!("● {text}"), Tone::Mark);
+    }
+}
+
+/// All of a segment's snapshots by their labels, or how many where these have no room.
+fn snapshot_words(labels: &[Box<str>], room: u16) -> String {
+    let named: Vec<String> = labels.iter().filter(|l| !l.is_empty()).map(|l| format!("“{l}”")).collect();
+    let (n, unnamed) = (labels.len(), labels.len() - named.len());
+    let many = if n == 1 { "snapshot".to_string() } else { format!("{n} snapshots") };
+    if pen::width(&many) > room {
+        return n.to_string();
+    }
+    if named.is_empty() {
+        return many;
+    }
+    let more = if unnamed > 0 { format!(" and {unnamed} without a label") } else { String::new() };
+    let all = format!("{many} {}{more}", named.join(" "));
+    // A single one says what it is as far as it goes.
+    if n == 1 || pen::width(&all) <= room { all } else { many }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_snapshot_of_a_segment_is_left_out() {
+        let labels = |list: &[&str]| list.iter().map(|l| (*l).into()).collect::<Vec<Box<str>>>();
+        let words = |list: &[&str], room| snapshot_words(&labels(list), room);
+        assert_eq!(words(&["signal"], 80), "snapshot “signal”");
+        assert_eq!(words(&[""], 80), "snapshot");
+        assert_eq!(words(&["signal", "p99"], 80), "2 snapshots “signal” “p99”");
+        assert_eq!(words(&["signal", "", "p99"], 80), "3 snapshots “signal” “p99” and 1 without a label");
+        assert_eq!(words(&["", ""], 80), "2 snapshots");
+        assert_eq!(words(&["signal", "p99"], 25), "2 snapshots");
+        assert_eq!(words(&["signal", "p99"], 7), "2");
     }
 }

@@ -1,8 +1,7 @@
 //! The table of threads: titles, rows, the bar of states.
 
 use super::columns::{self, Column};
-use super::overview::now_counts;
-use crate::tui::answers::Grouping;
+use crate::tui::answers::{Crowd, Grouping};
 use crate::tui::pen::Pen;
 use crate::tui::state::{Pane, State};
 use crate::tui::theme::Tone;
@@ -63,18 +62,22 @@ fn name_style(row: &crate::sched::summary::ThreadRow, state: &State, pen: &Pen<'
 fn draw_rule(state: &State, pen: &mut Pen<'_>, all: usize) {
     let view = &state.overview;
     let shown = view.order.len();
-    let threads = if shown == all {
-        format!("Threads {}", show::grouped(all as u64))
-    } else {
-        format!("Threads {} of {}", show::grouped(shown as u64), show::grouped(all as u64))
+    let crowd = view.crowd;
+    let [shown, all, threads] = [shown, all, crowd.threads].map(|n| show::grouped(n as u64));
+    let some = if shown == all { all } else { format!("{shown} of {all}") };
+    // Rows and threads are only the same where each thread has its own.
+    let threads = match view.group {
+        Grouping::Thread => format!("Threads {some}"),
+        _ if some == "1" => format!("1 group of {threads} threads"),
+        _ => format!("{some} groups of {threads} threads"),
     };
     let sort = format!("sort {} {}", view.sort.sort_word(), if view.descending { "▼" } else { "▲" });
     let group = if view.group == Grouping::Thread { String::new() } else { format!("by {}", view.group.name()) };
     let window = format!("window {}", show::span_words(state.window().len()));
     let filter = if view.filter.is_empty() { String::new() } else { format!("filter “{}”", view.filter) };
-    let [run, ready, pushed, blocked] = now_counts(state);
     let now = if pen.w() >= 110 {
-        format!("now {run} running, {ready} ready, {pushed} pushed off, {blocked} in D")
+        let Crowd { running, ready, pushed_off, blocked, .. } = crowd;
+        format!("now {running} running, {ready} ready, {pushed_off} pushed off, {blocked} in D")
     } else {
         String::new()
     };

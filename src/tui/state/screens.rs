@@ -1,12 +1,12 @@
 //! What each screen remembers: its newest answer, what is selected, how far it is scrolled.
 
 use crate::sched::fold::Utid;
-use crate::sched::summary::{CpuDetail, Link, Overview, ThreadDetail, WaitedOn, Window};
+use crate::sched::summary::{CpuDetail, Link, Overview, ThreadDetail, TrackId, WaitedOn, Window};
 use crate::tui::answers::{
-    CompareRow, Grouping, GrowingFigures, QueryView, RawEvent, SearchFor, Slice, TimelineView, Tracks,
+    CompareRow, Crowd, Grouping, GrowingFigures, QueryView, RawEvent, SearchFor, Slice, TimelineView, Tracks,
 };
 use crate::tui::cursor::Cursor;
-use crate::tui::deeds::{MarkRow, SnapshotRow, StoreView};
+use crate::tui::deeds::{KeptView, MarkRow, StoreView};
 use crate::tui::prompt::Prompt;
 use crate::tui::screens::columns::Column;
 use std::sync::Arc;
@@ -27,6 +27,8 @@ pub enum Pane {
 pub struct OverviewState {
     /// The newest answer.
     pub data: Option<Box<Overview>>,
+    /// The threads behind its rows.
+    pub crowd: Crowd,
     /// Indices into `data.threads`, filtered and sorted.
     pub order: Vec<u32>,
     /// Sorted by this.
@@ -94,6 +96,9 @@ pub struct TimelineState {
     pub track: usize,
     /// First track shown.
     pub top: usize,
+    /// Track that came along from another screen, until something is picked here: it is selected once it is there, and the
+    /// pick on it does not stop a live window.
+    pub along: Option<TrackId>,
     /// Selected slice.
     pub slice: Option<Box<Slice>>,
     /// Its wait chain.
@@ -134,10 +139,8 @@ pub struct SegmentsState {
 /// Snapshots and marks.
 #[derive(Debug, Clone, Default)]
 pub struct SnapshotsState {
-    /// Newest first.
-    pub snapshots: Vec<SnapshotRow>,
-    /// Newest first.
-    pub marks: Vec<MarkRow>,
+    /// The lists, with the marks set from here.
+    pub kept: KeptView,
     /// Set from here, newest first, until a footer lists them.
     pub fresh_marks: Vec<MarkRow>,
     /// The lists have come at least once.
@@ -177,6 +180,7 @@ impl Default for OverviewState {
     fn default() -> Self {
         OverviewState {
             data: None,
+            crowd: Crowd::default(),
             order: Vec::new(),
             sort: Column::Ready,
             descending: true,
@@ -204,6 +208,7 @@ impl TimelineState {
             data: None,
             track: 0,
             top: 0,
+            along: None,
             slice: None,
             chain: Vec::new(),
             waited_on: None,

@@ -128,10 +128,16 @@ fn a_mark_set_here_is_listed_before_any_footer_has_it() {
     press(&mut s, "f4");
     let effects = update(&mut s, Msg::Done(Done::Mark("deploy".into())));
     demo::settle(&mut s, effects);
-    assert_eq!(&*s.snapshots.marks[0].text, "deploy");
-    assert_eq!(s.snapshots.marks.len(), 3);
+    assert_eq!(&*s.snapshots.kept.marks[0].text, "deploy");
+    assert_eq!(s.snapshots.kept.marks.len(), 4);
     let shown = text(&demo::drawn(&s));
     assert!(shown.contains("deploy"), "{shown}");
+    // Once a footer has it, it is listed once.
+    let at_real = s.snapshots.kept.marks[0].at_real + demo::S;
+    let mut view = demo::kept();
+    view.marks.insert(0, crate::tui::deeds::MarkRow { at_real, text: "deploy".into(), plain: true });
+    update(&mut s, Msg::Done(Done::Kept(Box::new(view))));
+    assert_eq!(s.snapshots.kept.marks.iter().filter(|m| &*m.text == "deploy").count(), 1);
 }
 
 #[test]
@@ -177,6 +183,96 @@ fn worst_wait_waker_and_preemptor() {
         if matches!(q.ask, crate::tui::answers::Ask::Slice { track: TrackId::Thread(6), .. }))
     });
     assert!(asked, "rsyslogd woke it: {effects:?}");
+}
+
+#[test]
+fn the_time_line_takes_the_selection_of_the_other_screens_along() {
+    use crate::tui::answers::{Ask, Reply, Tracks};
+    let asks = |effects: &[Effect], f: &dyn Fn(&Ask) -> bool| {
+        effects.iter().any(|e| matches!(e, Effect::Ask(question) if f(&question.ask)))
+    };
+    for way in ["f2", "enter f2"] {
+        let mut s = full(120, 40, "mono");
+        press(&mut s, way);
+        assert_eq!((s.screen, s.timeline.tracks), (Screen::Timeline, Tracks::Around(1)), "{way}");
+        assert_eq!(s.timeline.slice.as_ref().map(|slice| slice.track), Some(TrackId::Thread(1)), "{way}");
+        assert_eq!(s.timeline.data.as_ref().unwrap().tracks[s.timeline.track].id, TrackId::Thread(1), "{way}");
+        // Whatever is about a selection works at once.
+        for key in ["n", "p", "W", "P", "x"] {
+            let mut s = s.clone();
+            let effects = update(&mut s, Msg::Key(crate::tui::keys::Key::parse_sequence(key).unwrap()[0]));
+            let picks = |ask: &Ask| matches!(ask, Ask::Slice { .. } | Ask::WorstWait { .. });
+            assert!(asks(&effects, &picks) && s.notice.is_none(), "{way} {key}: {effects:?} {:?}", s.notice);
+        }
+        for key in ["c", "e"] {
+            let effects = update(&mut s.clone(), Msg::Key(crate::tui::keys::Key::char(key.chars().next().unwrap())));
+            assert!(asks(&effects, &|ask| matches!(ask, Ask::Chain { .. } | Ask::Events { .. })), "{way} {key}");
+        }
+    }
+    // The lane that has the focus, or whose screen it is.
+    for way in ["tab f2", "tab enter f2"] {
+        let mut s = full(120, 40, "mono");
+        press(&mut s, way);
+        assert!(matches!(s.pick.asked, Some(Ask::Slice { track: TrackId::Cpu(0), .. })), "{way}: {:?}", s.pick.asked);
+    }
+    // A live window goes on with it; of a thread that is gone the last is taken.
+    let mut s = full(120, 40, "mono");
+    update(&mut s, Msg::Key(crate::tui::keys::Key::parse_sequence("f2").unwrap()[0]));
+    let (id, Some(Ask::Slice { at, step: 0, .. })) = (s.pick.open.unwrap(), s.pick.asked.clone()) else { panic!() };
+    let mut slice = demo::slice();
+    (slice.detail.span.start, slice.detail.span.end) = (at, Some(at + 1));
+    let answer = demo::answer(id, Reply::Slice(Some(Box::new(slice))), &s);
+    let mut live = s.clone();
+    update(&mut live, Msg::Answer(Box::new(answer)));
+    assert!(live.timeline.cursor.is_live() && live.timeline.slice.is_some());
+    let none = demo::answer(id, Reply::Slice(None), &s);
+    let effects = update(&mut s, Msg::Answer(Box::new(none)));
+    assert!(asks(&effects, &|ask| matches!(ask, Ask::Slice { track: TrackId::Thread(1), step: -1, .. })));
+    assert!(s.notice.is_none());
+}
+
+#[test]
+fn threads_without_a_value_are_last_in_both_orders() {
+    let mut s = full(120, 40, "mono");
+    let data = s.overview.data.as_mut().unwrap();
+    for (i, row) in data.threads.iter_mut().enumerate() {
+        row.latency.count = if i % 3 == 0 { 0 } else { 7 };
+        row.last_waker = if i % 3 == 0 { None } else { row.last_waker.or(Some(None)) };
+    }
+    for column in [Column::P99, Column::Max, Column::Waker] {
+        s.overview.sort = column;
+        for descending in [true, false] {
+            s.overview.descending = descending;
+            crate::tui::update::resort(&mut s);
+            let data = s.overview.data.as_ref().unwrap();
+            let known: Vec<bool> =
+                s.overview.order.iter().map(|&i| data.threads[i as usize].latency.count > 0).collect();
+            assert!(known.contains(&true) && known.contains(&false));
+            assert!(known.is_sorted_by(|a, b| a >= b), "{column:?} {descending}: {known:?}");
+        }
+    }
+}
+
+#[test]
+fn groups_and_threads_are_counted_apart() {
+    let rule = |s: &State| text(&demo::drawn(s)).lines().find(|l| l.contains("─ sort ")).unwrap().to_string();
+    let mut s = full(120, 40, "mono");
+    let (threads, now) = (s.overview.crowd.threads, s.overview.crowd);
+    assert!(rule(&s).starts_with(&format!("─ Threads {threads} ─")), "{}", rule(&s));
+    press(&mut s, "g");
+    // A group for each thread that runs, and for no other: the numbers of threads stay what they were.
+    let data = s.overview.data.as_mut().unwrap();
+    data.threads.retain(|row| row.now == crate::sched::event::ThreadNow::Running);
+    let groups = data.threads.len();
+    crate::tui::update::resort(&mut s);
+    assert!(groups > 1 && groups < threads);
+    let shown = rule(&s);
+    assert!(shown.starts_with(&format!("─ {groups} groups of {threads} threads ─")), "{shown}");
+    let told = format!(
+        "now {} running, {} ready, {} pushed off, {} in D",
+        now.running, now.ready, now.pushed_off, now.blocked
+    );
+    assert!(now.running + now.ready + now.pushed_off > 1 && shown.contains(&told), "{told}: {shown}");
 }
 
 #[test]
@@ -239,8 +335,12 @@ fn a_range_is_kept_and_two_windows_compared() {
     );
     let mut s = full(120, 40, "mono");
     press(&mut s, "a");
-    assert!(s.popup.is_none());
+    assert!(s.popup.is_none() && s.notice.is_some());
+    let mut elsewhere = s.clone();
+    press(&mut elsewhere, "f3");
+    assert!(elsewhere.notice.is_none() && elsewhere.compare[0].is_some(), "the keys have their line again");
     press(&mut s, "[ b");
+    assert!(s.notice.is_none());
     assert!(matches!(&s.popup, Some(Popup::Compare { windows: [a, b], .. }) if a.to == b.to + 10 * demo::S));
     press(&mut s, "q");
     assert!(s.popup.is_none(), "q closes what is on top");

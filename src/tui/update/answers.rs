@@ -1,6 +1,6 @@
 //! Answers of the worker and the keeper, taken in.
 
-use super::{ask_chain, ask_events, ask_store, lists};
+use super::{ask_chain, ask_events, ask_store, go, lists};
 use crate::sched::fold::Utid;
 use crate::sched::summary::TrackId;
 use crate::tui::answers::{Answer, Ask, Reply, Slice, Tracks};
@@ -10,6 +10,9 @@ use crate::tui::state::{Effect, Popup, Screen, State};
 
 /// Marks set from here that are remembered until a footer has them.
 const FRESH: usize = 64;
+/// A mark in a footer of the same text is the one that was set from here when they are this near to one another, ns: what is
+/// known here is only about when it was asked for.
+const SAME: u64 = 2_000_000_000;
 
 /// An answer came. What it says about words, clocks and the extent always counts; the data only while it is still wanted.
 pub fn take(state: &mut State, answer: Answer, out: &mut Vec<Effect>) {
@@ -83,16 +86,16 @@ fn learn(state: &mut State, new: NewLabels) {
     state.thread.data = None;
     state.cpu.data = None;
     state.timeline.data = None;
-    state.timeline.slice = None;
-    state.timeline.chain.clear();
-    state.timeline.waited_on = None;
+    state.timeline.along = None;
+    select(state, None);
     // Of what was asked in the old numbers only the answer in hand counts; the screen asks anew.
     state.main.asked = None;
 }
 
 fn take_main(state: &mut State, reply: Reply) {
     match (state.screen, reply) {
-        (Screen::Overview, Reply::Overview(data)) => {
+        (Screen::Overview, Reply::Overview(data, crowd)) => {
+            state.overview.crowd = crowd;
             // A pick under the cursor survives a new order; without one the first row is it.
             state.overview.data = Some(data);
             lists::resort(state);
@@ -108,7 +111,7 @@ fn take_main(state: &mut State, reply: Reply) {
         (Screen::Timeline, Reply::Timeline(data)) => {
             let track = state.timeline.data.as_ref().and_then(|d| d.tracks.get(state.timeline.track)).map(|t| t.id);
             state.timeline.data = Some(data);
-            let wanted = state.timeline.slice.as_ref().map(|s| s.track).or(track);
+            let wanted = state.timeline.slice.as_ref().map(|s| s.track).or(state.timeline.along).or(track);
             if let Some(track) = wanted {
                 select_track(state, track);
             }
@@ -118,7 +121,8 @@ fn take_main(state: &mut State, reply: Reply) {
     }
 }
 
-fn select_track(state: &mut State, track: TrackId) {
+/// Selects a track, if it is there.
+pub fn select_track(state: &mut State, track: TrackId) {
     let found = state.timeline.data.as_ref().and_then(|d| d.tracks.iter().position(|t| t.id == track));
     if let Some(at) = found {
         state.timeline.track = at;
@@ -128,6 +132,12 @@ fn select_track(state: &mut State, track: TrackId) {
 fn take_pick(state: &mut State, reply: Reply, out: &mut Vec<Effect>) {
     match reply {
         Reply::Slice(Some(slice)) => show_slice(state, slice, out),
+        Reply::Slice(None) if state.timeline.along.is_some() => {
+            // It ended before the middle of the window: its last is what there is.
+            if let (Some(track), Some(Ask::Slice { step: 0, .. })) = (state.timeline.along, &state.pick.asked) {
+                go::take_along(state, track, -1, out);
+            }
+        }
         Reply::Slice(None) => {
             let what = match state.pick.asked {
                 Some(Ask::Search { forward: true, .. }) => "no hit after this",
@@ -152,7 +162,7 @@ fn show_slice(state: &mut State, slice: Box<Slice>, out: &mut Vec<Effect>) {
     let end = span.end.unwrap_or(span.start);
     if end < window.from || span.start >= window.to {
         state.timeline.cursor.center(span.start);
-    } else if state.timeline.cursor.is_live() {
+    } else if state.timeline.cursor.is_live() && state.timeline.along.is_none() {
         // A selection needs the window to stand still.
         state.timeline.cursor.toggle_pause(state.extent.to, true);
     }
@@ -162,15 +172,20 @@ fn show_slice(state: &mut State, slice: Box<Slice>, out: &mut Vec<Effect>) {
     } else if let TrackId::Thread(utid) = slice.track {
         state.timeline.tracks = Tracks::Around(utid);
     }
-    state.timeline.chain.clear();
-    state.timeline.waited_on = None;
-    state.timeline.slice = Some(slice);
+    select(state, Some(slice));
     // What was opened for the last one is wanted for this one too.
     if state.timeline.show_chain {
         ask_chain(state, out);
     } else if state.timeline.show_events {
         ask_events(state, out);
     }
+}
+
+/// Selects a slice or nothing; what was told of the one before is dropped.
+pub fn select(state: &mut State, slice: Option<Box<Slice>>) {
+    state.timeline.chain.clear();
+    state.timeline.waited_on = None;
+    state.timeline.slice = slice;
 }
 
 /// The keeper did something.
@@ -191,7 +206,7 @@ pub fn done(state: &mut State, done: Done, out: &mut Vec<Effect>) {
         }
         Done::Mark(text) => {
             state.tell(format!("marked “{text}”"));
-            state.snapshots.fresh_marks.insert(0, MarkRow { at_real: state.recorder.now_real, text });
+            state.snapshots.fresh_marks.insert(0, MarkRow { at_real: state.recorder.now_real, text, plain: true });
             state.snapshots.fresh_marks.truncate(FRESH);
             if state.screen == Screen::Snapshots {
                 out.push(Effect::Do(Deed::Kept));
@@ -204,12 +219,16 @@ pub fn done(state: &mut State, done: Done, out: &mut Vec<Effect>) {
                 state.segments.column = usize::MAX;
             }
         }
-        Done::Kept(snapshots, marks) => {
-            state.snapshots.snapshots = snapshots;
+        Done::Kept(view) => {
+            let mut view = *view;
             // Marks of the growing segment are in no footer yet: those set from here are kept until they are.
-            let listed = marks.first().map_or(0, |m| m.at_real.saturating_add(2_000_000_000));
-            state.snapshots.fresh_marks.retain(|m| m.at_real > listed);
-            state.snapshots.marks = state.snapshots.fresh_marks.iter().cloned().chain(marks).collect();
+            // (They are plain, and those stand first.)
+            let plain = &view.marks[..view.marks.partition_point(|m| m.plain)];
+            let listed = |m: &MarkRow| plain.iter().any(|l| l.at_real.abs_diff(m.at_real) < SAME && l.text == m.text);
+            state.snapshots.fresh_marks.retain(|m| !listed(m));
+            view.marked += state.snapshots.fresh_marks.len() as u64;
+            view.marks.splice(..0, state.snapshots.fresh_marks.iter().cloned());
+            state.snapshots.kept = view;
             state.snapshots.loaded = true;
         }
         Done::Failed(why) => state.complain(&*why),

@@ -1,6 +1,6 @@
 //! From one screen to another, and to a place on the time line.
 
-use super::{ask_pick, ask_store, lists};
+use super::{answers, ask_pick, ask_store, keys, lists};
 use crate::sched::fold::Utid;
 use crate::sched::summary::{FindingKind, TrackId, Wait, Window};
 use crate::tui::answers::{Ask, Tracks};
@@ -41,6 +41,7 @@ pub fn back(state: &mut State, out: &mut Vec<Effect>) {
 
 /// A screen came on view: what it draws is asked for anew, and old answers of another thread or CPU are dropped.
 pub fn entered(state: &mut State, out: &mut Vec<Effect>) {
+    keys::drop_compare_hint(state);
     state.main = Slot::default();
     match state.screen {
         Screen::Thread(utid) if state.thread.data.as_ref().is_none_or(|d| d.row.utid != utid) => {
@@ -115,15 +116,15 @@ fn open_segment(state: &mut State, out: &mut Vec<Effect>) {
 
 fn open_snapshot(state: &mut State, out: &mut Vec<Effect>) {
     let row = state.snapshots.row;
-    let n = state.snapshots.snapshots.len();
-    let at_real = match (state.snapshots.snapshots.get(row), state.snapshots.marks.get(row.wrapping_sub(n))) {
+    let n = state.snapshots.kept.snapshots.len();
+    let at_real = match (state.snapshots.kept.snapshots.get(row), state.snapshots.kept.marks.get(row.wrapping_sub(n))) {
         (Some(snapshot), _) => snapshot.from_real.saturating_add(snapshot.length),
         (None, Some(mark)) => mark.at_real.saturating_add(state.cursor.span / 2),
         (None, None) => return,
     };
     let Some(boot) = state.clock.to_boot(at_real).first().copied() else { return };
     if boot < state.extent.from || boot.saturating_sub(state.cursor.span) > state.extent.to {
-        let path = state.snapshots.snapshots.get(row).map(|s| s.path.to_string()).unwrap_or_default();
+        let path = state.snapshots.kept.snapshots.get(row).map(|s| s.path.to_string()).unwrap_or_default();
         state.complain(format!("not in what is open here; open it with: dashcam browse {path}"));
         return;
     }
@@ -157,15 +158,35 @@ pub fn timeline_at_selection(state: &mut State, out: &mut Vec<Effect>) {
         Screen::Thread(_) if state.thread.row > 0 => open(state, out),
         Screen::Cpu(_) if state.cpu.row > 0 => open(state, out),
         screen => {
+            let cpu = state.overview.data.as_ref().and_then(|d| d.cpus.get(state.overview.cpu)).map(|c| c.cpu);
+            let along = match (screen, state.overview.focus) {
+                (Screen::Thread(utid), _) => Some(TrackId::Thread(utid)),
+                (Screen::Cpu(cpu), _) => Some(TrackId::Cpu(cpu)),
+                (Screen::Overview, Pane::Threads) => state.selected_thread().map(|r| TrackId::Thread(r.utid)),
+                (Screen::Overview, Pane::Cpus) => cpu.map(TrackId::Cpu),
+                _ => None,
+            };
             state.timeline.cursor = state.cursor;
-            state.timeline.tracks = match (screen, state.selected_thread()) {
-                (Screen::Thread(utid), _) => Tracks::Around(utid),
-                (Screen::Overview, Some(row)) if state.overview.focus == Pane::Threads => Tracks::Around(row.utid),
+            state.timeline.tracks = match along {
+                Some(TrackId::Thread(utid)) => Tracks::Around(utid),
                 _ => Tracks::Busiest,
             };
             to(state, Screen::Timeline, out);
+            if let Some(track) = along {
+                take_along(state, track, 0, out);
+            }
         }
     }
+}
+
+/// Selects a track that came from another screen, and what stands in the middle of the window on it (or `step` later):
+/// all keys about a selection then work at once.
+pub fn take_along(state: &mut State, track: TrackId, step: i8, out: &mut Vec<Effect>) {
+    answers::select_track(state, track);
+    answers::select(state, None);
+    let window = state.timeline.cursor.window(state.extent.to);
+    ask_pick(state, Ask::Slice { track, at: window.from + window.len() / 2, step }, out);
+    state.timeline.along = Some(track);
 }
 
 /// To what a finding is about.

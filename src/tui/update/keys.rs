@@ -10,6 +10,17 @@ use crate::tui::keys::Key;
 use crate::tui::prompt::{Prompt, Purpose};
 use crate::tui::state::{Effect, Popup, Screen, State};
 
+/// What to do next for a comparison.
+const A_TAKEN: &str = "this window is A; go to the other one and take it as B";
+const A_FIRST: &str = "this window is B; take the other one as A first";
+
+/// The next step is done, or another screen came: the hint has been of use and gives its line back to the keys.
+pub fn drop_compare_hint(state: &mut State) {
+    if state.notice.as_ref().is_some_and(|n| n.text == A_TAKEN || n.text == A_FIRST) {
+        state.notice = None;
+    }
+}
+
 /// A key came.
 pub fn press(state: &mut State, key: Key, out: &mut Vec<Effect>) {
     let context = state.context();
@@ -93,14 +104,15 @@ pub fn run(state: &mut State, action: Action, out: &mut Vec<Effect>) {
         Action::Copy => copy(state, out),
         Action::CompareA => {
             state.compare = [Some(moves::chosen_window(state)), None];
-            state.tell("this window is A; go to the other one and take it as B");
+            state.tell(A_TAKEN);
         }
         Action::CompareB => {
             state.compare[1] = Some(moves::chosen_window(state));
             if state.compare[0].is_some() {
+                drop_compare_hint(state);
                 ask_comparison(state, out);
             } else {
-                state.tell("this window is B; take the other one as A first");
+                state.tell(A_FIRST);
             }
         }
 
@@ -195,7 +207,7 @@ fn cancel(state: &mut State, out: &mut Vec<Effect>) {
 
 fn copy(state: &mut State, out: &mut Vec<Effect>) {
     let text = match state.screen {
-        Screen::Snapshots => state.snapshots.snapshots.get(state.snapshots.row).map(|s| s.path.to_string()),
+        Screen::Snapshots => state.snapshots.kept.snapshots.get(state.snapshots.row).map(|s| s.path.to_string()),
         Screen::Segments => state.selected_segment().map(|s| s.path.to_string()),
         Screen::Thread(utid) => Some(state.labels.with_tid(utid)),
         _ => state.last_path.clone(),

@@ -26,8 +26,7 @@ pub fn resort(state: &mut State) {
     }
     let descending = view.descending;
     keyed.sort_by(|(found, a, i), (other, b, j)| {
-        let by_key = columns::compare(a, b);
-        let by_key = if descending { by_key.reverse() } else { by_key };
+        let by_key = columns::compare(a, b, descending);
         // Those whose name was meant come first. Equal rows keep one order for good, so that the table does not shimmer.
         other.cmp(found).then(by_key).then_with(|| data.threads[*i as usize].tid.cmp(&data.threads[*j as usize].tid))
     });
