@@ -21,6 +21,7 @@ pub mod state;
 pub mod summary;
 pub mod threads;
 mod tids;
+mod times;
 mod window;
 
 #[cfg(test)]
