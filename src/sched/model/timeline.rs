@@ -6,6 +6,7 @@
 
 use super::super::event::ThreadNow;
 use super::super::fold::Utid;
+use super::super::state::TaskState;
 use super::super::summary::{Span, TrackId, Window};
 use super::Model;
 use super::lists::{Slice, gallop};
@@ -109,7 +110,7 @@ impl Model {
                 let skip_to = gallop(list, at, |p| p.start < end);
                 let last = skip_to.checked_sub(1).and_then(&get).is_some_and(|p| wide(&p));
                 at = at.max(if last { skip_to - 1 } else { skip_to });
-                bundles.reach(at.checked_sub(1).and_then(&get).map_or(end, |s| s.end));
+                bundles.reach(at.checked_sub(1).and_then(&get).map_or(end, |p| self.end_of(utid, &p)));
             }
         }
         bundles.finish()
@@ -168,7 +169,10 @@ impl Bundles {
             self.end = end;
         }
         self.count += 1;
-        let ns = part.1.map_or(0, |e| e - part.0);
+        // What a dead thread is in is of no interest beside what it did before.
+        let dead =
+            matches!(key.1, ThreadNow::Blocked(s) if s.contains(TaskState::DEAD) || s.contains(TaskState::ZOMBIE));
+        let ns = part.1.map_or(0, |e| if dead { 0 } else { e - part.0 });
         match self.shorts.iter_mut().find(|s| (s.0.utid, s.0.state) == key) {
             Some(known) => {
                 known.1 += ns;

@@ -49,9 +49,33 @@ fn a_thread_has_no_time_before_its_birth_nor_after_its_end() {
     let track = |columns| model.timeline(ms(0, 1000), columns, &[TrackId::Thread(nine)], &NameTable::new()).remove(0);
     let ends: Vec<_> = track(1000).iter().map(|s| (s.start / MS, s.end.map(|e| e / MS))).collect();
     assert_eq!(ends, [(400, Some(410)), (410, Some(420)), (420, Some(600))]);
-    // In a column each: a bundle ends where the life does.
-    let ends: Vec<_> = track(2).iter().map(|s| (s.start / MS, s.end.map(|e| e / MS))).collect();
-    assert_eq!(ends, [(400, Some(600))]);
+    // In one column: the bundle ends where the life does, and says what it did while it lived.
+    let [bundle] = track(1)[..] else { panic!() };
+    assert_eq!((bundle.start, bundle.end), (400 * MS, Some(600 * MS)));
+    assert_ne!(bundle.state, ThreadNow::Blocked(TaskState::ZOMBIE));
+}
+
+#[test]
+fn a_life_of_many_short_runs_is_drawn_as_long_as_it_was() {
+    let mut items = vec![
+        Item::CpuState { ts: 1, cpu: 0, tid: 0, prio: 120, since: 1 },
+        event(400 * MS, 0, EventKind::NewTask { tid: 9, comm: NameId(5), clone_flags: 0 }),
+    ];
+    for run in 0..30 {
+        items.push(switch((401 + 2 * run) * MS, 0, 0, R, 9));
+        items.push(switch((402 + 2 * run) * MS, 0, 9, R, 0));
+    }
+    items.extend([
+        switch(461 * MS, 0, 0, R, 9),
+        event(462 * MS, 0, EventKind::Exit { tid: 9 }),
+        switch(463 * MS, 0, 9, TaskState::ZOMBIE, 0),
+        event(470 * MS, 0, EventKind::Free { tid: 9 }),
+        Item::CompleteThrough { ts: 1000 * MS },
+    ]);
+    let model = told(&items);
+    let nine = model.threads().iter().find(|(_, life)| life.tid == 9).unwrap().0;
+    let track = model.timeline(ms(0, 1000), 2, &[TrackId::Thread(nine)], &NameTable::new()).remove(0);
+    assert_eq!(track.iter().map(|s| (s.start / MS, s.end.map(|e| e / MS))).collect::<Vec<_>>(), [(400, Some(470))]);
 }
 
 #[test]
