@@ -73,3 +73,76 @@ fn a_snapshot_without_a_recorder_goes_through_links_and_into_pipes() {
     assert!(fs::symlink_metadata(at("pipe")).unwrap().file_type().is_fifo(), "still a pipe");
     assert!(reader.join().unwrap().len() > 100);
 }
+
+#[test]
+fn an_export_never_goes_over_what_it_reads() {
+    let (tmp, segments) = folder();
+    let at = |name: &str| tmp.path().join(name);
+    let whole = fs::read(&segments[0]).unwrap();
+    fs::write(at("one.pftrace.zst"), &whole).unwrap();
+    symlink("one.pftrace.zst", at("link")).unwrap();
+    fs::hard_link(at("one.pftrace.zst"), at("hard")).unwrap();
+    fs::hard_link(&segments[0], at("hard-segment")).unwrap();
+    for format in ["perfetto", "text", "json"] {
+        let export = |args: &[&str]| {
+            let out = dashcam(tmp.path(), &[&["export", "--format", format, "-o"], args].concat());
+            assert_eq!(out.status.code(), Some(1), "{args:?}");
+            said(&out)
+        };
+        for to in ["one.pftrace.zst", "./one.pftrace.zst", "link", "hard"] {
+            let words = export(&[to, "one.pftrace.zst"]);
+            assert!(words.contains("it is what is read (one.pftrace.zst); name a file elsewhere"), "{words}");
+        }
+        assert!(export(&["hard-segment"]).contains("it is what is read"));
+        for to in [&*segments[1], "store/sequence", "store/segments/new", "store/snapshots/new"] {
+            let words = export(&[to]);
+            assert!(words.contains("it is what is read") || words.contains("in the store that is read"), "{words}");
+        }
+        assert_eq!(fs::read(at("one.pftrace.zst")).unwrap(), whole);
+    }
+    // Beside a store's own folders there is room.
+    let out = dashcam(tmp.path(), &["export", "-o", "store/new.pftrace"]);
+    assert_eq!(out.status.code(), Some(0), "{}", said(&out));
+}
+
+#[test]
+fn an_export_is_seen_when_it_is_whole_and_keeps_what_a_name_is() {
+    let (tmp, segments) = folder();
+    let at = |name: &str| tmp.path().join(name);
+    fs::write(at("old"), b"old").unwrap();
+    symlink("old", at("link")).unwrap();
+    // Made here: a mistake must not cost the machine its own.
+    mknod(&at("null"), SFlag::S_IFCHR, Mode::S_IRWXU, nix::sys::stat::makedev(1, 3)).unwrap();
+    fs::write(at("garbage"), b"no trace at all\n".repeat(100)).unwrap();
+    for format in ["perfetto", "text", "json"] {
+        fs::write(at("old"), b"old").unwrap();
+        let out = dashcam(tmp.path(), &["export", "--format", format, "-o", "link", "garbage"]);
+        assert_eq!((out.status.code(), fs::read(at("old")).unwrap()), (Some(1), b"old".to_vec()), "{}", said(&out));
+        let out = dashcam(tmp.path(), &["export", "--format", format, "-o", "link", &segments[0]]);
+        assert_eq!(out.status.code(), Some(0), "{}", said(&out));
+        assert!(fs::symlink_metadata(at("link")).unwrap().is_symlink() && fs::metadata(at("old")).unwrap().len() > 100);
+        let out = dashcam(tmp.path(), &["export", "--format", format, "-o", "null", &segments[0]]);
+        assert_eq!(out.status.code(), Some(0), "{}", said(&out));
+    }
+    assert!(fs::symlink_metadata(at("null")).unwrap().file_type().is_char_device());
+    let names = fs::read_dir(tmp.path()).unwrap().map(|e| e.unwrap().file_name());
+    assert_eq!(names.filter(|n| n.to_str().unwrap().starts_with('.')).count(), 0, "nothing half-made is left");
+}
+
+#[test]
+fn a_ctf_trace_goes_into_a_folder_of_its_own() {
+    let (tmp, _) = folder();
+    fs::create_dir(tmp.path().join("full")).unwrap();
+    fs::write(tmp.path().join("full/notes"), b"mine").unwrap();
+    fs::create_dir(tmp.path().join("empty")).unwrap();
+    let export = |to: &str| dashcam(tmp.path(), &["export", "--format", "ctf", "-o", to]);
+    for to in ["full", "store"] {
+        let out = export(to);
+        assert_eq!(out.status.code(), Some(1));
+        assert!(to == "store" || said(&out).contains("making full: the folder is not empty"), "{}", said(&out));
+    }
+    for to in ["empty", "new"] {
+        assert_eq!(export(to).status.code(), Some(0), "{}", said(&export(to)));
+    }
+    assert_eq!(fs::read_dir(tmp.path().join("full")).unwrap().count(), 1);
+}

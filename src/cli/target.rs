@@ -1,8 +1,8 @@
 //! Files that a command is told to write: looked at before the work begins, and put in place whole.
 
 use std::fs::{self, File, OpenOptions};
-use std::io;
-use std::os::unix::fs::FileTypeExt;
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -78,6 +78,30 @@ fn refuse_no_file(path: &Path) -> anyhow::Result<()> {
     }
 }
 
+/// Whether writing at `path` leaves alone what is read: the files and stores of `read`.
+///
+/// # Errors
+/// It is one of them, under whatever name, or lies in one.
+pub fn apart(path: &Path, read: &[PathBuf]) -> anyhow::Result<()> {
+    let id = |path: &Path| fs::metadata(path).ok().map(|m| (m.dev(), m.ino()));
+    let there = id(path);
+    let folder = folder(&real(path)?)?.canonicalize().unwrap_or_default();
+    for source in read {
+        let root = source.canonicalize().unwrap_or_default();
+        // New files may lie beside a store's own folders, not in them.
+        let inside = |part: &str| folder.starts_with(root.join(part));
+        let why = if there.is_some() && there == id(source) {
+            format!("it is what is read ({})", shown(source))
+        } else if source.is_dir() && (inside("segments") || inside("snapshots") || (there.is_some() && inside(""))) {
+            format!("it lies in the store that is read ({})", shown(source))
+        } else {
+            continue;
+        };
+        return Err(failed(format!("cannot write {}: {why}; name a file elsewhere", shown(path))));
+    }
+    Ok(())
+}
+
 /// What is not a file, in words.
 fn called(kind: fs::FileType) -> &'static str {
     match kind {
@@ -134,6 +158,64 @@ impl Drop for Part {
     fn drop(&mut self) {
         // It has its name by now; or what is half there is of no use, and if it cannot be deleted, its name says so.
         let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// What a command writes little by little: a file, seen where it was asked for only when it is whole, or what stands there
+/// and is no file (a pipe, /dev/null, stdout), as it stands.
+pub struct Output {
+    out: BufWriter<Box<dyn Write>>,
+    part: Option<Part>,
+}
+
+impl Output {
+    /// Begins to write to `path`.
+    ///
+    /// # Errors
+    /// Nothing can be written there.
+    pub fn create(path: &Path) -> anyhow::Result<Output> {
+        let begin = || -> io::Result<(File, Option<Part>)> {
+            let there = fs::metadata(path).ok();
+            if there.as_ref().is_some_and(|m| !m.is_file()) {
+                return Ok((OpenOptions::new().write(true).open(path)?, None));
+            }
+            let part = Part::beside(path)?;
+            if let Some(old) = there {
+                part.file.set_permissions(old.permissions())?;
+            }
+            Ok((part.file.try_clone()?, Some(part)))
+        };
+        let (file, part) = begin().with_context(|| format!("creating {}", shown(path)))?;
+        Ok(Output { out: BufWriter::with_capacity(1 << 20, Box::new(file)), part })
+    }
+
+    /// Writes to stdout.
+    pub fn stdout() -> Output {
+        Output { out: BufWriter::with_capacity(1 << 16, Box::new(io::stdout().lock())), part: None }
+    }
+
+    /// Whether nothing of it is left unless it becomes whole.
+    pub fn is_whole_or_nothing(&self) -> bool {
+        self.part.is_some()
+    }
+
+    /// All is written: the file is seen from now on. Dropped without this, nothing of it is left.
+    ///
+    /// # Errors
+    /// The rest cannot be written, or it cannot be put there.
+    pub fn finish(mut self) -> io::Result<()> {
+        self.out.flush()?;
+        self.part.take().map_or(Ok(()), Part::put)
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.out.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
     }
 }
 
