@@ -205,6 +205,12 @@ pub fn open_recorded(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
+/// False for what stands under a segment's name and is no file: nobody will ever write there. A file that is gone since it
+/// was listed may have got its final name.
+pub(super) fn may_be_file(path: &Path) -> bool {
+    fs::metadata(path).map_or_else(|_| fs::symlink_metadata(path).is_err(), |meta| meta.is_file())
+}
+
 /// Makes a rename or a new name in `dir` survive a power cut.
 pub(super) fn sync_dir(dir: &Path) -> Result<(), StoreError> {
     File::open(dir).and_then(|d| d.sync_all()).map_err(|e| StoreError::io("sync folder", dir, e))
