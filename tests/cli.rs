@@ -181,3 +181,27 @@ fn an_export_of_what_cannot_be_read_fails() {
         assert!(words.contains("nothing could be read") && words.contains("garbage.pftrace.zst"), "{words}");
     }
 }
+
+#[test]
+fn a_time_zone_without_end_is_refused_and_told_once() {
+    let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/store/format-1.0.pftrace.zst");
+    let listed = |tz: &str| {
+        let out = dashcam().args(["segments", fixture]).env("TZ", tz).output().unwrap();
+        assert_eq!(out.status.code(), Some(0), "{tz}");
+        (String::from_utf8(out.stdout).unwrap(), String::from_utf8(out.stderr).unwrap())
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let pipe = dir.path().join("pipe");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let (utc, before) = listed("UTC");
+    for tz in ["/dev/zero", ":/dev/zero", pipe.to_str().unwrap(), "No/Where"] {
+        let (table, words) = listed(tz);
+        assert_eq!(table, utc, "{tz}");
+        let note = format!("dashcam: note: TZ={tz} names no time zone: ");
+        assert_eq!((words.matches(&note).count(), words.lines().count()), (1, before.lines().count() + 1), "{words}");
+    }
+    // What is one is read.
+    std::fs::copy("/usr/share/zoneinfo/Asia/Tokyo", dir.path().join("tokyo")).unwrap();
+    let (table, words) = listed(dir.path().join("tokyo").to_str().unwrap());
+    assert!(table.contains(" +09:00") && words == before, "{table}{words}");
+}

@@ -47,7 +47,7 @@ mod screen;
 mod shared;
 mod target;
 
-pub use shared::{Globals, SourceArg, WindowArgs, duration, failed, length, usage};
+pub use shared::{Globals, SourceArg, WindowArgs, duration, failed, length, usage, zone};
 
 /// An always-on flight recorder for the Linux scheduler.
 ///

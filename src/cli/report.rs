@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use super::reading::{Source, Stop};
 use super::screen::settings;
-use super::{Globals, usage};
+use super::{Globals, usage, zone};
 use crate::query::Keep;
 use crate::query::load::Kept;
 use crate::report::findings::Detector;
@@ -15,7 +15,6 @@ use crate::report::pick::{Filter, Roles};
 use crate::report::table::Clocks;
 use crate::report::{Kind, make};
 use crate::sched::model::Model;
-use crate::time::Zone;
 
 /// Ready answers: cpu latency states blocked preempt wakes io summary
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -83,7 +82,7 @@ pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
     if !picked.all && picked.threads().next().is_none() {
         tell!("dashcam: note: none of the threads in this time is one that was asked for");
     }
-    let clocks = Clocks { map: loaded.clocks, zone: Zone::system() };
+    let clocks = Clocks { map: loaded.clocks, zone: zone() };
     let detector = model.as_ref().zip(thresholds).map(|(model, thresholds)| Detector { model, thresholds });
     let tables = make(kind, &loaded.columns, &picked, args.limit.max(1), detector);
     let mut out = io::BufWriter::new(io::stdout().lock());

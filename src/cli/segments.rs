@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use serde_json::{Map, Value, json};
 
-use super::{Globals, failed};
+use super::{Globals, failed, zone};
 use crate::names::printable;
 use crate::sched::summary::Window;
 use crate::store::Store;
@@ -50,8 +50,7 @@ pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
             writeln!(out, "{}", object(line))?;
         }
     } else {
-        let zone = Zone::system();
-        out.write_all(table(&lines, &zone).as_bytes())?;
+        out.write_all(table(&lines, &zone()).as_bytes())?;
     }
     drop(out);
     let sum = Sum::of(&lines);

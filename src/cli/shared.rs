@@ -2,12 +2,15 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Once;
 use std::time::Duration;
 
 use crate::config::{self, Config};
+use crate::kernel::zone;
 use crate::names::printable;
 use crate::recorder::places::{Places, default_config};
 use crate::recorder::settings::{Settings, Source};
+use crate::time::Zone;
 use crate::units::Span;
 
 /// Flags that every command takes.
@@ -77,6 +80,15 @@ impl Globals {
         };
         Ok(Places::new(dir)?)
     }
+}
+
+/// This machine's time zone; where `TZ` says none, that is told once.
+pub fn zone() -> Zone {
+    static TOLD: Once = Once::new();
+    if let Some(why) = zone::trouble() {
+        TOLD.call_once(|| tell!("dashcam: note: {why}"));
+    }
+    zone::system()
 }
 
 /// A duration as people write it: `20s`, `5m`.

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use super::{Globals, failed};
+use super::{Globals, failed, zone};
 use crate::names::printable;
 use crate::recorder::control::{self, Reply, Request};
 use crate::recorder::status::Status;
@@ -26,7 +26,7 @@ pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
     if args.json {
         writeln!(out, "{}", serde_json::to_string(&status)?)?;
     } else {
-        out.write_all(page(&status, &Zone::system()).as_bytes())?;
+        out.write_all(page(&status, &zone()).as_bytes())?;
     }
     Ok(ExitCode::SUCCESS)
 }
