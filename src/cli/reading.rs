@@ -58,9 +58,9 @@ impl Source {
     }
 
     /// Looks at the words alone, where nothing will be read: the paths that were named are there, and times are times.
-    pub fn exists(paths: &[PathBuf], window: &WindowArgs) -> anyhow::Result<()> {
+    pub fn exists(paths: &[PathBuf], window: &WindowArgs, globals: &Globals) -> anyhow::Result<()> {
         check_words(window)?;
-        for path in paths {
+        for path in paths.iter().chain(globals.dir.as_ref().filter(|_| paths.is_empty())) {
             std::fs::metadata(path).map_err(|e| StoreError::reading(path, e))?;
         }
         Ok(())

@@ -8,8 +8,10 @@ use std::time::Duration;
 use crate::config::{self, Config};
 use crate::kernel::zone;
 use crate::names::printable;
+use crate::recorder::control::{self, AskError, Reply, Request};
 use crate::recorder::places::{Places, default_config};
 use crate::recorder::settings::{Settings, Source};
+use crate::store::StoreError;
 use crate::time::Zone;
 use crate::units::Span;
 
@@ -80,6 +82,17 @@ impl Globals {
         };
         Ok(Places::new(dir)?)
     }
+}
+
+/// Asks the recorder of the store; where there is none since the store that was named is not there, that is what is told.
+pub fn ask(globals: &Globals, request: &Request, patience: Duration) -> anyhow::Result<Reply> {
+    let places = globals.places()?;
+    control::ask(&places.socket(), request, patience).map_err(|e| match e {
+        AskError::NotRunning(_) if globals.dir.is_some() && !places.store.exists() => {
+            StoreError::Missing { path: places.store }.into()
+        }
+        e => e.into(),
+    })
 }
 
 /// This machine's time zone; where `TZ` says none, that is told once.

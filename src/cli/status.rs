@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use super::{Globals, failed, zone};
+use super::{Globals, ask, failed, zone};
 use crate::names::printable;
 use crate::recorder::control::{self, Reply, Request};
 use crate::recorder::status::Status;
@@ -20,7 +20,7 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
-    let reply = control::ask(&globals.places()?.socket(), &Request::Status {}, control::PATIENCE)?;
+    let reply = ask(globals, &Request::Status {}, control::PATIENCE)?;
     let Reply::Status(status) = reply else { return Err(failed("the recorder gave another answer than its status")) };
     let mut out = io::stdout().lock();
     if args.json {

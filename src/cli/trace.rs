@@ -36,6 +36,9 @@ pub struct Args {
 /// Runs the command: Ctrl-C ends the recording early and keeps what there is.
 pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
     let length = duration(&args.time)?;
+    if length.is_zero() {
+        return Err(usage("--time 0 would record nothing: ask for a length such as 20s"));
+    }
     let mut settings = globals.settings()?;
     if !args.categories.is_empty() {
         crate::kernel::events::expand(&args.categories).map_err(|e| usage(e.to_string()))?;
@@ -43,6 +46,9 @@ pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
     }
     if let Some(text) = &args.buffer {
         let size: Bytes = text.parse().map_err(|e: crate::units::UnitError| usage(e.to_string()))?;
+        if size.0 == 0 {
+            return Err(usage("--buffer 0 has no room for an event: ask for a size such as \"32 MiB\""));
+        }
         settings.capture.buffer_total = size.0;
     }
     if globals.instance.is_none() {

@@ -122,7 +122,7 @@ impl Sources {
                 for stored in Store::open(path)?.segments()? {
                     sources.add_stored(&stored.path);
                 }
-            } else if let Some(file) = OurFile::open(path)? {
+            } else if let Some(file) = OurFile::open(path).map_err(|e| missing(path, e))? {
                 sources.ours.push(file);
             } else {
                 match path.metadata().map_err(|e| FeedError::open(path, e))?.len() {
@@ -179,6 +179,14 @@ impl Sources {
                 show::grouped(left_out as u64)
             ));
         }
+    }
+}
+
+/// That nothing has the name that was given, said with what to do.
+fn missing(path: &Path, error: FeedError) -> FeedError {
+    match error {
+        FeedError::Open { why, .. } if why.kind() == io::ErrorKind::NotFound => StoreError::reading(path, why).into(),
+        other => other,
     }
 }
 

@@ -54,7 +54,10 @@ impl Store {
         let store = Store::at(root);
         for dir in [root.to_owned(), store.segments_dir(), store.snapshots_dir()] {
             let made = DirBuilder::new().recursive(true).mode(DIR_MODE).create(&dir);
-            made.map_err(|e| StoreError::io("make folder", &dir, e))?;
+            made.map_err(|e| match StoreError::io("make folder", &dir, e) {
+                StoreError::Io { path, source, .. } => StoreError::NoFolder { path, source },
+                full => full,
+            })?;
         }
         Ok(store)
     }
