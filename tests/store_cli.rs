@@ -347,3 +347,37 @@ fn what_is_no_file_among_the_segments_spoils_no_answer() {
     assert_eq!(out.status.code(), Some(1));
     assert!(text(&out.stderr).contains("not a regular file"), "{}", text(&out.stderr));
 }
+
+#[test]
+fn what_no_recorder_named_so_is_left_out_with_a_word() {
+    let tmp = tempfile::tempdir().unwrap();
+    let store = Store::create(tmp.path()).unwrap();
+    let plans = record_row(&store, Plan::default(), 2);
+    let first = store.segments().unwrap()[0].path.clone();
+    let names = [
+        ("segments/20261332T053434Z-000007.pftrace.zst", "there is no such date or time as its name says"),
+        ("segments/20261201T053434Z-18446744073709551615.pftrace.zst", "no recorder counts to the number in its name"),
+        ("segments/20261201T053434Z-99999999999999999999.pftrace.zst", "no recorder counts to the number in its name"),
+        ("snapshots/20261301T053434Z-000009-x.pftrace.zst", "there is no such date or time as its name says"),
+    ];
+    for (name, _) in names {
+        fs::copy(&first, tmp.path().join(name)).unwrap();
+    }
+    fs::write(store.segments_dir().join("core"), b"").unwrap();
+    for command in [&["segments"][..], &["verify"], &["segments", "--json"]] {
+        let out = dashcam(command, tmp.path());
+        let (listed, words) = (text(&out.stdout), text(&out.stderr));
+        assert_eq!(out.status.code(), Some(0), "{words}");
+        for (name, why) in names {
+            let path = tmp.path().join(name);
+            let note = format!("dashcam: note: {} is left out: {why}; it can be read by itself", path.display());
+            assert_eq!(words.matches(&note).count(), 1, "{words}");
+            assert!(!listed.contains(name), "{listed}");
+        }
+        assert_eq!(words.matches("note:").count(), 4, "{words}");
+    }
+    let out = dashcam(&["query", "--format", "csv", "SELECT count(*) FROM sched"], tmp.path());
+    assert_eq!((out.status.code(), text(&out.stderr).matches(": left out: ").count()), (Some(0), 3));
+    // The next segment comes after those that count.
+    assert!(store.next_sequence().unwrap() <= 1 + plans.len() as u64);
+}

@@ -47,7 +47,7 @@ mod screen;
 mod shared;
 mod target;
 
-pub use shared::{Globals, SourceArg, WindowArgs, ask, duration, failed, length, usage, zone};
+pub use shared::{Globals, SourceArg, WindowArgs, ask, duration, failed, length, tell_misnamed, usage, zone};
 
 /// An always-on flight recorder for the Linux scheduler.
 ///

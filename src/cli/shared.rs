@@ -11,7 +11,7 @@ use crate::names::printable;
 use crate::recorder::control::{self, AskError, Reply, Request};
 use crate::recorder::places::{Places, default_config};
 use crate::recorder::settings::{Settings, Source};
-use crate::store::StoreError;
+use crate::store::{Store, StoreError};
 use crate::time::Zone;
 use crate::units::Span;
 
@@ -93,6 +93,14 @@ pub fn ask(globals: &Globals, request: &Request, patience: Duration) -> anyhow::
         }
         e => e.into(),
     })
+}
+
+/// Tells which recorded files of a store are left out for their names.
+pub fn tell_misnamed(store: &Store) {
+    for (path, why) in store.misnamed() {
+        let path = printable(path.as_os_str().as_encoded_bytes());
+        tell!("dashcam: note: {path} is left out: {why}; it can be read by itself, named as a PATH");
+    }
 }
 
 /// This machine's time zone; where `TZ` says none, that is told once.

@@ -119,7 +119,10 @@ impl Sources {
         let mut empty = None;
         for path in paths {
             if path.is_dir() {
-                for stored in Store::open(path)?.segments()? {
+                let store = Store::open(path)?;
+                let left_out = store.misnamed().into_iter().filter(|(path, _)| path.starts_with(store.segments_dir()));
+                sources.notes.extend(left_out.map(|(path, why)| told(&path, &format!("left out: {why}"))));
+                for stored in store.segments()? {
                     sources.add_stored(&stored.path);
                 }
             } else if let Some(file) = OurFile::open(path).map_err(|e| missing(path, e))? {
