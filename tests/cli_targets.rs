@@ -63,6 +63,9 @@ fn a_snapshot_without_a_recorder_goes_through_links_and_into_pipes() {
     let out = dashcam(tmp.path(), &["snapshot", "-o", "link"]);
     assert_eq!(out.status.code(), Some(0), "{}", said(&out));
     assert!(fs::symlink_metadata(at("link")).unwrap().is_symlink() && fs::metadata(at("old")).unwrap().len() > 100);
+    let segment = tmp.path().join("store/segments").read_dir().unwrap().next().unwrap().unwrap().path();
+    let out = dashcam(tmp.path(), &["snapshot", "-o", segment.to_str().unwrap()]);
+    assert!(out.status.code() == Some(1) && said(&out).contains("it lies in the store that is read"), "{}", said(&out));
     mknod(&at("pipe"), SFlag::S_IFIFO, Mode::S_IRWXU, 0).unwrap();
     let reader = std::thread::spawn({
         let pipe = at("pipe");
@@ -127,6 +130,24 @@ fn an_export_is_seen_when_it_is_whole_and_keeps_what_a_name_is() {
     assert!(fs::symlink_metadata(at("null")).unwrap().file_type().is_char_device());
     let names = fs::read_dir(tmp.path()).unwrap().map(|e| e.unwrap().file_name());
     assert_eq!(names.filter(|n| n.to_str().unwrap().starts_with('.')).count(), 0, "nothing half-made is left");
+}
+
+#[test]
+fn an_export_that_copies_frames_can_be_stopped_too() {
+    use std::io::Read;
+    let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/perfetto/training-like.pftrace.zst");
+    let mut c = Command::new(env!("CARGO_BIN_EXE_dashcam"));
+    c.args(["export", "-o", "-", trace]).stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let mut child = c.spawn().unwrap();
+    let mut pipe = child.stdout.take().unwrap();
+    // It writes, and waits for us to read.
+    pipe.read_exact(&mut [0]).unwrap();
+    let pid = nix::unistd::Pid::from_raw(child.id() as i32);
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
+    std::io::copy(&mut pipe, &mut std::io::sink()).unwrap();
+    let out = child.wait_with_output().unwrap();
+    assert_eq!(out.status.code(), Some(1));
+    assert!(said(&out).contains("stopped before it was done; the output is cut short"), "{}", said(&out));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! `dashcam export`: other tools' formats.
 
+use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -66,7 +67,8 @@ pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
         _ => {
             let zstd = args.output.as_ref().is_some_and(|p| p.extension().is_some_and(|e| e == "zst"));
             let files: Vec<PathBuf> = source.survey.files.iter().map(|f| f.path.clone()).collect();
-            let exported = perfetto::export(&files, source.window, zstd, &mut out)?;
+            let mut until = Until { out: &mut out, stop: &stop, left };
+            let exported = perfetto::export(&files, source.window, zstd, &mut until)?;
             tell_damage(&source.survey.notes, &exported.damage);
         }
     }
@@ -88,6 +90,26 @@ fn through<T: Target>(target: T, source: &Source, stop: &Stop, left: &str) -> an
     }
     tell_damage(&source.survey.notes, &loaded.damage);
     if loaded.complete { Ok(()) } else { Err(failed(format!("stopped before it was done; {left}"))) }
+}
+
+/// Writes on until Ctrl-C: whoever copies frames asks for it nowhere else.
+struct Until<'a> {
+    out: &'a mut Output,
+    stop: &'a Stop,
+    left: &'static str,
+}
+
+impl Write for Until<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.stop.asked() {
+            return Err(io::Error::other(format!("stopped before it was done; {}", self.left)));
+        }
+        self.out.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
 }
 
 /// A fresh identity for the trace, from the kernel.

@@ -42,6 +42,7 @@ pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
     snapshots::sensible(last_ns, label).map_err(usage)?;
     if let Some(output) = &args.output {
         target::check(output)?;
+        target::apart(output, std::slice::from_ref(&places.store))?;
     }
     let request = Request::Snapshot { last_ns, label: label.map(str::to_owned), why: "command".into() };
     let path = match control::ask(&places.socket(), &request, PATIENCE) {
