@@ -71,6 +71,11 @@ fn a_length_that_makes_no_sense_is_told_what_is_expected() {
         (&["snapshot", "--label", "."], "the label has no letter and no digit"),
         (&["snapshot", "--label", "  "], "the label has no letter and no digit"),
         (&["snapshot", "--label", "a\nb"], "the label holds a line break"),
+        (&["trace", "-o", "x", "-t", "0s"], "--time 0 would record nothing"),
+        (&["trace", "-o", "x", "-t", "1s", "-b", "0"], "--buffer 0 has no room for an event"),
+        (&["report", "cpu", "--thread", ""], "--thread \"\": an empty pattern matches nothing"),
+        (&["report", "cpu", "--process", "["], "--process \"[\": a [ has no ] behind it"),
+        (&["report", "cpu", "--cgroup", "[z-a]"], "--cgroup \"[z-a]\": the range z-a runs backwards; write a-z"),
     ] {
         let out = dashcam().arg("--dir").arg(dir.path()).args(args).output().unwrap();
         let said = String::from_utf8(out.stderr).unwrap();
@@ -180,4 +185,87 @@ fn an_export_of_what_cannot_be_read_fails() {
         assert_eq!(out.status.code(), Some(1), "{words}");
         assert!(words.contains("nothing could be read") && words.contains("garbage.pftrace.zst"), "{words}");
     }
+}
+
+#[test]
+fn a_time_zone_without_end_is_refused_and_told_once() {
+    let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/store/format-1.0.pftrace.zst");
+    let listed = |tz: &str| {
+        let out = dashcam().args(["segments", fixture]).env("TZ", tz).output().unwrap();
+        assert_eq!(out.status.code(), Some(0), "{tz}");
+        (String::from_utf8(out.stdout).unwrap(), String::from_utf8(out.stderr).unwrap())
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let pipe = dir.path().join("pipe");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let (utc, before) = listed("UTC");
+    for tz in ["/dev/zero", ":/dev/zero", pipe.to_str().unwrap(), "No/Where"] {
+        let (table, words) = listed(tz);
+        assert_eq!(table, utc, "{tz}");
+        let note = format!("dashcam: note: TZ={tz} names no time zone: ");
+        assert_eq!((words.matches(&note).count(), words.lines().count()), (1, before.lines().count() + 1), "{words}");
+    }
+    // What is one is read.
+    std::fs::copy("/usr/share/zoneinfo/Asia/Tokyo", dir.path().join("tokyo")).unwrap();
+    let (table, words) = listed(dir.path().join("tokyo").to_str().unwrap());
+    assert!(table.contains(" +09:00") && words == before, "{table}{words}");
+}
+
+#[test]
+fn a_configuration_that_is_named_is_read_by_every_command() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("broken.toml"), "[store\n").unwrap();
+    let store = dir.path().join("store");
+    for (file, what) in [("broken.toml", "broken.toml"), ("none.toml", "cannot read the configuration")] {
+        let said = |args: &[&str]| {
+            let out = dashcam().arg("--dir").arg(&store).arg("--config").arg(dir.path().join(file)).args(args).output();
+            let out = out.unwrap();
+            (out.status.code(), String::from_utf8(out.stderr).unwrap())
+        };
+        let recorder = said(&["record", "--for", "1s"]);
+        assert!(recorder.0 == Some(1) && recorder.1.contains(what), "{recorder:?}");
+        for args in [
+            &["segments"][..],
+            &["verify"],
+            &["status"],
+            &["stop"],
+            &["rotate"],
+            &["mark", "x"],
+            &["snapshot"],
+            &["query", "SELECT 1"],
+            &["query", "--list"],
+            &["report", "cpu"],
+            &["check", "--print-metrics"],
+            &["export", "-o", "x"],
+            &["trace", "-t", "1s", "-o", "x"],
+            &["browse"],
+            &["live"],
+            &["keys"],
+            &["doctor"],
+        ] {
+            assert_eq!(said(args), recorder, "{args:?}");
+        }
+    }
+}
+
+#[test]
+fn what_is_not_there_is_told_with_the_option_that_mends_it() {
+    for args in [
+        &["segments", "--dir", "/nonexistent"][..],
+        &["query", "--dir", "/nonexistent", "SELECT 1"],
+        &["report", "cpu", "--dir", "/nonexistent"],
+        &["export", "--dir", "/nonexistent", "--format", "text"],
+        &["status", "--dir", "/nonexistent"],
+        &["mark", "x", "--dir", "/nonexistent"],
+        &["browse", "/nonexistent"],
+        &["report", "cpu", "/nonexistent"],
+    ] {
+        let out = dashcam().args(args).output().unwrap();
+        let said = String::from_utf8(out.stderr).unwrap();
+        assert_eq!(out.status.code(), Some(1), "{args:?}");
+        assert_eq!(said, "dashcam: /nonexistent: no such file or directory (another store: --dir DIR)\n", "{args:?}");
+    }
+    let out = dashcam().args(["record", "--source", "proc", "--for", "1s", "--dir", "/proc/x"]).output().unwrap();
+    let said = String::from_utf8(out.stderr).unwrap();
+    assert!(said.starts_with("dashcam: cannot make folder /proc/x: ") && said.contains("--dir"), "{said}");
 }

@@ -160,7 +160,7 @@ fn what_needs_no_data_reads_none_and_what_is_refused_is_so_at_once() {
     let nowhere = dashcam().args(["query", "SELECT 2", "/nonexistent/trace"]).output().unwrap();
     let said = String::from_utf8(nowhere.stderr).unwrap();
     assert!(
-        nowhere.status.code() == Some(1) && said.contains("cannot read /nonexistent/trace: No such file"),
+        nowhere.status.code() == Some(1) && said.contains("/nonexistent/trace: no such file or directory"),
         "{said}"
     );
     for sql in ["SELECT load_extension('x') FROM sched", "VACUUM INTO 'x'"] {
@@ -290,6 +290,10 @@ fn a_filter_that_picks_nobody_is_told_and_so_is_why_attach_is_refused() {
     assert_eq!((nobody.status.code(), stdout(&nobody)), (Some(0), String::new()));
     let somebody = run(&["report", "latency", "--thread", "pt_loader*", "--json"]);
     assert_eq!(String::from_utf8_lossy(&somebody.stderr), "");
+    let nowhere = run(&["report", "cpu", "--cpu", "99"]);
+    let said = String::from_utf8_lossy(&nowhere.stderr);
+    assert!(nowhere.status.code() == Some(0) && said.contains("nothing happened on CPU 99 in this data"), "{said}");
+    assert!(said.contains("; it has CPU 0-"), "{said}");
     let attach = run(&["query", "ATTACH '/tmp/x' AS y"]);
     assert_eq!(attach.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&attach.stderr).contains("must not open or write files"), "{attach:?}");

@@ -177,6 +177,9 @@ fn case_99_ctf_is_read_by_babeltrace2_with_its_losses() {
     assert!(find("dashcam_loss: { cpu_id = 1 }").contains("count = -1"));
     assert!(warnings.contains("discarded 12 event"), "{warnings}");
     assert!(Ctf::create(&path, [7; 16]).is_err(), "a second trace in the same folder would corrupt the first");
+    let other = tempfile::tempdir().unwrap();
+    std::fs::write(other.path().join("notes"), b"mine").unwrap();
+    assert!(Ctf::create(other.path(), [7; 16]).is_err(), "not among somebody's files");
 }
 
 fn fixture() -> PathBuf {

@@ -307,3 +307,77 @@ fn what_is_no_store_or_empty_is_told_with_the_mend() {
     assert_eq!(out.status.code(), Some(1));
     assert!(text(&out.stderr).contains("nothing is recorded in"), "{}", text(&out.stderr));
 }
+
+#[test]
+fn what_is_no_file_among_the_segments_spoils_no_answer() {
+    let tmp = tempfile::tempdir().unwrap();
+    let store = Store::create(tmp.path()).unwrap();
+    record_row(&store, Plan::default(), 2);
+    let ask = |args: &[&str]| {
+        let out = dashcam(args, tmp.path());
+        (out.status.code(), text(&out.stdout), text(&out.stderr))
+    };
+    let count = ["query", "--format", "csv", "SELECT count(*) FROM sched"];
+    let commands: [&[&str]; 4] =
+        [&count, &["report", "cpu"], &["export", "--format", "text"], &["export", "--format", "json", "--last", "30s"]];
+    let before: Vec<_> = commands.iter().map(|args| ask(args)).collect();
+    let at = |number: u64| store.segments_dir().join(format!("20261201T053434Z-{number:06}.pftrace.zst"));
+    nix::unistd::mkfifo(&at(4), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    fs::create_dir(at(5)).unwrap();
+    std::os::unix::fs::symlink(at(6), at(6)).unwrap();
+    std::os::unix::fs::symlink("none", at(7)).unwrap();
+    for (args, before) in commands.iter().zip(before) {
+        let (code, out, words) = ask(args);
+        assert_eq!((code, out), (before.0, before.1), "{words}");
+        for number in 4..8 {
+            let note = format!("dashcam: note: cannot read {}: ", at(number).display());
+            assert_eq!(words.matches(&note).count(), 1, "{words}");
+        }
+    }
+    let (code, listed, words) = ask(&["segments"]);
+    assert_eq!((code, listed.matches("cannot be read as a segment").count()), (Some(0), 4), "{listed}");
+    assert!(words.contains("2 segments") && words.contains("4 files cannot be read"), "{words}");
+    let (code, _, words) = ask(&["verify"]);
+    assert_eq!((code, words.contains("4 of 6 files are not whole")), (Some(1), true), "{words}");
+    // With nothing else there, that is the answer.
+    let alone = tempfile::tempdir().unwrap();
+    let store = Store::create(alone.path()).unwrap();
+    nix::unistd::mkfifo(&store.segments_dir().join(at(4).file_name().unwrap()), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let out = dashcam(&count, alone.path());
+    assert_eq!(out.status.code(), Some(1));
+    assert!(text(&out.stderr).contains("not a regular file"), "{}", text(&out.stderr));
+}
+
+#[test]
+fn what_no_recorder_named_so_is_left_out_with_a_word() {
+    let tmp = tempfile::tempdir().unwrap();
+    let store = Store::create(tmp.path()).unwrap();
+    let plans = record_row(&store, Plan::default(), 2);
+    let first = store.segments().unwrap()[0].path.clone();
+    let names = [
+        ("segments/20261332T053434Z-000007.pftrace.zst", "there is no such date or time as its name says"),
+        ("segments/20261201T053434Z-18446744073709551615.pftrace.zst", "no recorder counts to the number in its name"),
+        ("segments/20261201T053434Z-99999999999999999999.pftrace.zst", "no recorder counts to the number in its name"),
+        ("snapshots/20261301T053434Z-000009-x.pftrace.zst", "there is no such date or time as its name says"),
+    ];
+    for (name, _) in names {
+        fs::copy(&first, tmp.path().join(name)).unwrap();
+    }
+    fs::write(store.segments_dir().join("core"), b"").unwrap();
+    for command in [&["segments"][..], &["verify"], &["segments", "--json"]] {
+        let out = dashcam(command, tmp.path());
+        let (listed, words) = (text(&out.stdout), text(&out.stderr));
+        assert_eq!(out.status.code(), Some(0), "{words}");
+        for (name, why) in names {
+            let path = tmp.path().join(name);
+            let note = format!("dashcam: note: {} is left out: {why}; it can be read by itself", path.display());
+            assert_eq!(words.matches(&note).count(), 1, "{words}");
+            assert!(!listed.contains(name), "{listed}");
+        }
+        assert_eq!(words.matches("note:").count(), 4, "{words}");
+    }
+    let out = dashcam(&["query", "--format", "csv", "SELECT count(*) FROM sched"], tmp.path());
+    assert_eq!((out.status.code(), text(&out.stderr).matches(": left out: ").count()), (Some(0), 3));
+    // The next segment comes after those that count.
+    assert!(store.next_sequence().unwrap() <= 1 + plans.len() as u64);
+}

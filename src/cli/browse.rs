@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use super::look::Look;
-use super::{Globals, failed, paths_or_store, screen, usage};
+use super::{Globals, failed, paths_or_store, screen, usage, zone};
 use crate::names::printable;
 use crate::sched::summary::Window;
-use crate::time::{self, Point, Reference, Zone};
+use crate::time::{self, Point, Reference};
 use crate::tui::app;
 use crate::tui::cursor::Cursor;
 use crate::tui::deeds::RecorderView;
@@ -67,7 +67,7 @@ fn at(text: &str, history: &History) -> anyhow::Result<Cursor> {
         return Err(failed("the trace has no clock snapshot, so wall-clock times mean nothing in it; leave --at out"));
     }
     let last = clocks.to_real(all.to);
-    let reference = Reference { now: last, on_view: Some(last), zone: Zone::system() };
+    let reference = Reference { now: last, on_view: Some(last), zone: zone() };
     let real = match time::point(text, &reference).map_err(|e| usage(e.to_string()))? {
         Point::One(real) | Point::Twice(real, _) => real,
     };

@@ -11,11 +11,11 @@ use anyhow::Context;
 
 use super::reading::{Source, Stop};
 use super::report::safe_json;
-use super::{Globals, failed};
+use super::{Globals, failed, zone};
 use crate::query::engine::Engine;
 use crate::report::check::{DEFAULT_METRICS, History, Verdict, compare, measure, metrics, rehearse, table};
 use crate::report::table::Clocks;
-use crate::time::{self, Zone};
+use crate::time;
 
 /// Compare a set of metrics with earlier runs; exit 3 when one got worse
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -79,7 +79,7 @@ pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
     engine.on_progress(10_000, move || flag.asked());
     let measured = measure(&mut engine, &wanted)?;
     let compared = compare(&wanted, &measured, &history, args.runs.max(1));
-    let clocks = Clocks { map: loaded.clocks, zone: Zone::system() };
+    let clocks = Clocks { map: loaded.clocks, zone: zone() };
     let table = table(&compared);
     let mut out = io::stdout().lock();
     if args.json {

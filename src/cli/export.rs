@@ -1,7 +1,6 @@
 //! `dashcam export`: other tools' formats.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -9,11 +8,12 @@ use std::process::ExitCode;
 use anyhow::Context;
 
 use super::reading::{Bar, Source, Stop, tell_damage};
-use super::{Globals, failed, target, usage};
+use super::target::{self, Output};
+use super::{Globals, failed, usage};
 use crate::export::ctf::Ctf;
 use crate::export::json::Json;
 use crate::export::text::Text;
-use crate::export::{Exporter, Target, perfetto};
+use crate::export::{ExportError, Exporter, Target, perfetto};
 use crate::feed;
 
 /// Convert recorded data to another tool's format
@@ -45,35 +45,39 @@ pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
     }
     let stop = Stop::on_interrupt()?;
     let source = Source::find(&args.path, &args.window, globals, &stop)?;
-    let output = || -> anyhow::Result<Box<dyn Write>> {
-        match &args.output {
-            Some(path) if !to_stdout => {
-                let file = File::create(path).with_context(|| format!("creating {}", path.display()))?;
-                Ok(Box::new(BufWriter::with_capacity(1 << 20, file)))
-            }
-            _ => Ok(Box::new(BufWriter::with_capacity(1 << 16, io::stdout().lock()))),
-        }
+    if let (Some(path), false) = (&args.output, to_stdout) {
+        let files = source.survey.files.iter().chain(&source.survey.snapshots).map(|f| f.path.clone());
+        target::apart(path, &source.paths.iter().cloned().chain(files).collect::<Vec<_>>())?;
+    }
+    if args.format == "ctf" {
+        let dir = args.output.as_deref().filter(|_| !to_stdout);
+        let dir = dir.ok_or_else(|| usage("a CTF trace is a folder; name it with -o"))?;
+        let ctf = Ctf::create(dir, uuid()?).with_context(|| format!("making {}", dir.display()))?;
+        through(ctf, &source, &stop, "the output is cut short")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut out = match &args.output {
+        Some(path) if !to_stdout => Output::create(path)?,
+        _ => Output::stdout(),
     };
+    let left = if out.is_whole_or_nothing() { "nothing was written" } else { "the output is cut short" };
     match args.format.as_str() {
-        "text" => through(Text::new(output()?), &source, &stop)?,
-        "json" => through(Json::new(output()?), &source, &stop)?,
-        "ctf" if to_stdout => return Err(usage("a CTF trace is a folder; name it with -o")),
-        "ctf" => {
-            let dir = args.output.as_deref().context("a CTF trace is a folder; name it with -o")?;
-            let ctf = Ctf::create(dir, uuid()?).with_context(|| format!("making {}", dir.display()))?;
-            through(ctf, &source, &stop)?;
-        }
+        "text" => through(Text::new(&mut out), &source, &stop, left)?,
+        "json" => through(Json::new(&mut out), &source, &stop, left)?,
         _ => {
             let zstd = args.output.as_ref().is_some_and(|p| p.extension().is_some_and(|e| e == "zst"));
             let files: Vec<PathBuf> = source.survey.files.iter().map(|f| f.path.clone()).collect();
-            let exported = perfetto::export(&files, source.window, zstd, &mut output()?)?;
+            let mut until = Until { out: &mut out, stop: &stop, left };
+            let exported = perfetto::export(&files, source.window, zstd, &mut until)?;
             tell_damage(&source.survey.notes, &exported.damage);
         }
     }
+    out.finish().map_err(ExportError::Write)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn through<T: Target>(target: T, source: &Source, stop: &Stop) -> anyhow::Result<()> {
+/// `left`: what there is when it is stopped half-way.
+fn through<T: Target>(target: T, source: &Source, stop: &Stop, left: &str) -> anyhow::Result<()> {
     let mut exporter = Exporter::new(target, source.window);
     let mut bar = Bar::new("exporting");
     let gave_up = exporter.gave_up();
@@ -85,7 +89,27 @@ fn through<T: Target>(target: T, source: &Source, stop: &Stop) -> anyhow::Result
         return Err(failed(format!("nothing could be read: {first}")));
     }
     tell_damage(&source.survey.notes, &loaded.damage);
-    if loaded.complete { Ok(()) } else { Err(failed("stopped before it was done; the output is cut short")) }
+    if loaded.complete { Ok(()) } else { Err(failed(format!("stopped before it was done; {left}"))) }
+}
+
+/// Writes on until Ctrl-C: whoever copies frames asks for it nowhere else.
+struct Until<'a> {
+    out: &'a mut Output,
+    stop: &'a Stop,
+    left: &'static str,
+}
+
+impl Write for Until<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.stop.asked() {
+            return Err(io::Error::other(format!("stopped before it was done; {}", self.left)));
+        }
+        self.out.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
 }
 
 /// A fresh identity for the trace, from the kernel.

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use super::Globals;
+use super::{Globals, ask};
 use crate::recorder::control::{self, Request};
 
 /// Write a marker into the recording
@@ -16,6 +16,6 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
     let request = Request::Mark { text: args.text.clone() };
-    control::ask(&globals.places()?.socket(), &request, control::PATIENCE * 5)?;
+    ask(globals, &request, control::PATIENCE * 5)?;
     Ok(ExitCode::SUCCESS)
 }

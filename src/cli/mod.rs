@@ -47,7 +47,7 @@ mod screen;
 mod shared;
 mod target;
 
-pub use shared::{Globals, SourceArg, WindowArgs, duration, failed, length, usage};
+pub use shared::{Globals, SourceArg, WindowArgs, ask, duration, failed, length, tell_misnamed, usage, zone};
 
 /// An always-on flight recorder for the Linux scheduler.
 ///
@@ -115,6 +115,10 @@ pub fn command() -> clap::Command {
 
 fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
     let globals = &cli.globals;
+    // A file that was named is read by every command, also by one that then needs nothing of it.
+    if globals.config.is_some() && !matches!(cli.command, Some(Command::Completions(_) | Command::Man(_))) {
+        globals.load_config()?;
+    }
     match &cli.command {
         None => live::run(&live::Args::default(), globals),
         Some(Command::Live(a)) => live::run(a, globals),

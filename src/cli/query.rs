@@ -50,7 +50,7 @@ pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
     let needs = script.as_deref().map_or(Ok(Needs::ALL), rehearse)?;
     let stop = Stop::on_interrupt()?;
     let columns = if needs.nothing {
-        Source::exists(&paths, &args.window)?;
+        Source::exists(&paths, &args.window, globals)?;
         Columns::default()
     } else {
         Source::find(&paths, &args.window, globals, &stop)?.load_for(&needs, &stop)?.columns

@@ -11,7 +11,7 @@ use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use rusqlite::types::ValueRef;
 
-use super::{Globals, WindowArgs, failed, length, paths_or_store, usage};
+use super::{Globals, WindowArgs, failed, length, paths_or_store, usage, zone};
 use crate::feed::{self, Lives, Progress, Survey};
 use crate::query::engine::Rows;
 use crate::query::load::{Kept, Loaded, Request, load_beside};
@@ -21,7 +21,7 @@ use crate::sched::fold::Consumer;
 use crate::sched::model::Model;
 use crate::sched::summary::Window;
 use crate::store::StoreError;
-use crate::time::{self, ClockMap, Reference, TimeError, Zone};
+use crate::time::{self, ClockMap, Reference, TimeError};
 use crate::units::{Span, show};
 
 /// Files and the time asked for.
@@ -58,9 +58,9 @@ impl Source {
     }
 
     /// Looks at the words alone, where nothing will be read: the paths that were named are there, and times are times.
-    pub fn exists(paths: &[PathBuf], window: &WindowArgs) -> anyhow::Result<()> {
+    pub fn exists(paths: &[PathBuf], window: &WindowArgs, globals: &Globals) -> anyhow::Result<()> {
         check_words(window)?;
-        for path in paths {
+        for path in paths.iter().chain(globals.dir.as_ref().filter(|_| paths.is_empty())) {
             std::fs::metadata(path).map_err(|e| StoreError::reading(path, e))?;
         }
         Ok(())
@@ -122,7 +122,7 @@ pub fn tell_damage(said: &[String], damage: &[String]) {
 /// What can be said of the words before it is known what they are about: they are points in time, in an order that there can be.
 fn check_words(words: &WindowArgs) -> anyhow::Result<()> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64);
-    let at = Reference { now, on_view: None, zone: Zone::system() };
+    let at = Reference { now, on_view: None, zone: zone() };
     let (from, to) = (words.from.as_deref(), words.to.as_deref());
     match time::range(from, to, last(words)?, &at) {
         // On which days clock times are is known only with the data.
@@ -163,7 +163,7 @@ fn resolve(words: &WindowArgs, all: Window, clocks: &ClockMap) -> anyhow::Result
         };
         return Ok(Some(Window { from: all.to.saturating_sub(last.nanos()), to: all.to }));
     }
-    let at = Reference { now: clocks.to_real(all.to), on_view: None, zone: Zone::system() };
+    let at = Reference { now: clocks.to_real(all.to), on_view: None, zone: zone() };
     let range = time::range(words.from.as_deref(), words.to.as_deref(), last, &at).map_err(|e| usage(e.to_string()))?;
     let from = range.from.map_or(all.from, |t| clocks.first_at_or_after(t));
     let to = range.to.map_or(all.to, |t| clocks.first_at_or_after(t));

@@ -7,7 +7,8 @@ use std::process::ExitCode;
 
 use super::reading::{Source, Stop};
 use super::screen::settings;
-use super::{Globals, usage};
+use super::{Globals, usage, zone};
+use crate::kernel::topology::format_cpu_list;
 use crate::query::Keep;
 use crate::query::load::Kept;
 use crate::report::findings::Detector;
@@ -15,7 +16,6 @@ use crate::report::pick::{Filter, Roles};
 use crate::report::table::Clocks;
 use crate::report::{Kind, make};
 use crate::sched::model::Model;
-use crate::time::Zone;
 
 /// Ready answers: cpu latency states blocked preempt wakes io summary
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -66,11 +66,6 @@ pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
         Kind::Summary => Some(settings(&globals.load_config()?).thresholds),
         _ => None,
     };
-    let stop = Stop::on_interrupt()?;
-    let source = Source::find(&args.path, &args.window, globals, &stop)?;
-    let keep = if matches!(kind, Kind::Io | Kind::Summary) { Keep::Block } else { Keep::Nothing };
-    let mut model = thresholds.map(|_| Model::default());
-    let loaded = source.load_beside(Kept::states(keep), model.as_mut(), &stop)?;
     let filter = Filter {
         thread: args.thread.clone(),
         process: args.process.clone(),
@@ -79,11 +74,23 @@ pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
         cpu: args.cpu,
         hide_own: args.hide_own,
     };
+    filter.check().map_err(usage)?;
+    let stop = Stop::on_interrupt()?;
+    let source = Source::find(&args.path, &args.window, globals, &stop)?;
+    let keep = if matches!(kind, Kind::Io | Kind::Summary) { Keep::Block } else { Keep::Nothing };
+    let mut model = thresholds.map(|_| Model::default());
+    let loaded = source.load_beside(Kept::states(keep), model.as_mut(), &stop)?;
     let picked = filter.pick(&loaded.columns, &roles).map_err(usage)?;
     if !picked.all && picked.threads().next().is_none() {
         tell!("dashcam: note: none of the threads in this time is one that was asked for");
     }
-    let clocks = Clocks { map: loaded.clocks, zone: Zone::system() };
+    let cpus = &loaded.columns.cpus_seen;
+    if let Some(cpu) = args.cpu.filter(|cpu| cpus.get(*cpu as usize) != Some(&true)) {
+        let seen: Vec<u32> = (0..).zip(cpus).filter(|(_, seen)| **seen).map(|(cpu, _)| cpu).collect();
+        let seen = format_cpu_list(&seen);
+        tell!("dashcam: note: nothing happened on CPU {cpu} in this data; it has CPU {seen}");
+    }
+    let clocks = Clocks { map: loaded.clocks, zone: zone() };
     let detector = model.as_ref().zip(thresholds).map(|(model, thresholds)| Detector { model, thresholds });
     let tables = make(kind, &loaded.columns, &picked, args.limit.max(1), detector);
     let mut out = io::BufWriter::new(io::stdout().lock());

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use super::Globals;
+use super::{Globals, ask};
 use crate::recorder::control::{self, Request};
 
 /// Close the open segment now and begin the next
@@ -11,6 +11,6 @@ pub struct Args {}
 
 /// Runs the command.
 pub fn run(_: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
-    control::ask(&globals.places()?.socket(), &Request::Rotate {}, control::PATIENCE * 5)?;
+    ask(globals, &Request::Rotate {}, control::PATIENCE * 5)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -3,15 +3,14 @@
 
 use std::path::{Path, PathBuf};
 
-use super::failed;
 use super::look::{self, Look};
+use super::{failed, zone};
 use crate::config::Config;
 use crate::recorder::{clock, snapshots};
 use crate::sched::findings::Thresholds;
 use crate::sched::summary::Window;
 use crate::store::catalog::Catalog;
 use crate::store::{Store, snapshot};
-use crate::time::Zone;
 use crate::tui::app::Options;
 use crate::tui::cursor::Cursor;
 use crate::tui::state::{Screen, Start};
@@ -33,7 +32,7 @@ pub fn start(config: &Config, flags: &Look, cursor: Cursor, has_live: bool, scre
     let ascii = !locale_is_utf8(all.as_deref(), ctype.as_deref(), lang.as_deref());
     let theme = look::theme(config, flags.theme.as_deref(), depth, ascii)?;
     let keymap = look::keymap(config, flags.keymap.as_deref())?;
-    Ok(Start { cursor, has_live, screen, keymap, theme, depth, zone: Zone::system(), may_copy: config.live.osc52 })
+    Ok(Start { cursor, has_live, screen, keymap, theme, depth, zone: zone(), may_copy: config.live.osc52 })
 }
 
 /// Thresholds and roles for the worker.

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use serde_json::{Map, Value, json};
 
-use super::{Globals, failed};
+use super::{Globals, failed, tell_misnamed, zone};
 use crate::names::printable;
 use crate::sched::summary::Window;
 use crate::store::Store;
@@ -50,8 +50,7 @@ pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
             writeln!(out, "{}", object(line))?;
         }
     } else {
-        let zone = Zone::system();
-        out.write_all(table(&lines, &zone).as_bytes())?;
+        out.write_all(table(&lines, &zone()).as_bytes())?;
     }
     drop(out);
     let sum = Sum::of(&lines);
@@ -71,6 +70,7 @@ fn listed(path: &Path) -> anyhow::Result<Vec<Line>> {
         return Ok(vec![if snapshot { Line::Snapshot(entry) } else { Line::Segment(entry) }]);
     }
     let catalog = Catalog::open(&Store::open(path)?)?;
+    tell_misnamed(catalog.store());
     if catalog.segments().is_empty() && catalog.snapshots().is_empty() {
         let shown = printable(path.as_os_str().as_encoded_bytes());
         return Err(failed(format!("nothing is recorded in {shown} yet: start with 'dashcam record'")));

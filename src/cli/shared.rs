@@ -2,12 +2,17 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Once;
 use std::time::Duration;
 
 use crate::config::{self, Config};
+use crate::kernel::zone;
 use crate::names::printable;
+use crate::recorder::control::{self, AskError, Reply, Request};
 use crate::recorder::places::{Places, default_config};
 use crate::recorder::settings::{Settings, Source};
+use crate::store::{Store, StoreError};
+use crate::time::Zone;
 use crate::units::Span;
 
 /// Flags that every command takes.
@@ -77,6 +82,34 @@ impl Globals {
         };
         Ok(Places::new(dir)?)
     }
+}
+
+/// Asks the recorder of the store; where there is none since the store that was named is not there, that is what is told.
+pub fn ask(globals: &Globals, request: &Request, patience: Duration) -> anyhow::Result<Reply> {
+    let places = globals.places()?;
+    control::ask(&places.socket(), request, patience).map_err(|e| match e {
+        AskError::NotRunning(_) if globals.dir.is_some() && !places.store.exists() => {
+            StoreError::Missing { path: places.store }.into()
+        }
+        e => e.into(),
+    })
+}
+
+/// Tells which recorded files of a store are left out for their names.
+pub fn tell_misnamed(store: &Store) {
+    for (path, why) in store.misnamed() {
+        let path = printable(path.as_os_str().as_encoded_bytes());
+        tell!("dashcam: note: {path} is left out: {why}; it can be read by itself, named as a PATH");
+    }
+}
+
+/// This machine's time zone; where `TZ` says none, that is told once.
+pub fn zone() -> Zone {
+    static TOLD: Once = Once::new();
+    if let Some(why) = zone::trouble() {
+        TOLD.call_once(|| tell!("dashcam: note: {why}"));
+    }
+    zone::system()
 }
 
 /// A duration as people write it: `20s`, `5m`.

@@ -42,6 +42,7 @@ pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
     snapshots::sensible(last_ns, label).map_err(usage)?;
     if let Some(output) = &args.output {
         target::check(output)?;
+        target::apart(output, std::slice::from_ref(&places.store))?;
     }
     let request = Request::Snapshot { last_ns, label: label.map(str::to_owned), why: "command".into() };
     let path = match control::ask(&places.socket(), &request, PATIENCE) {
@@ -93,7 +94,11 @@ fn from_disk(args: &Args, globals: &Globals, store: &Path, last_ns: Option<u64>)
     let plan = snapshot::plan(&catalog, None, request)?;
     let head = plan.first_head()?;
     let taken = match &args.output {
-        Some(output) => plan.write_file(output, &head, settings.store.level)?,
+        // What is no file is written to as it stands, and no file put in its place.
+        Some(output) if std::fs::metadata(output).is_ok_and(|m| !m.is_file()) => {
+            return moved(&plan.write(&store, &head, settings.store.level)?.file.path, output);
+        }
+        Some(output) => plan.write_file(&target::file(output)?, &head, settings.store.level)?,
         None => plan.write(&store, &head, settings.store.level)?,
     };
     Ok(taken.file.path.clone())

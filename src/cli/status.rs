@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use super::{Globals, failed};
+use super::{Globals, ask, failed, zone};
 use crate::names::printable;
 use crate::recorder::control::{self, Reply, Request};
 use crate::recorder::status::Status;
@@ -20,13 +20,13 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
-    let reply = control::ask(&globals.places()?.socket(), &Request::Status {}, control::PATIENCE)?;
+    let reply = ask(globals, &Request::Status {}, control::PATIENCE)?;
     let Reply::Status(status) = reply else { return Err(failed("the recorder gave another answer than its status")) };
     let mut out = io::stdout().lock();
     if args.json {
         writeln!(out, "{}", serde_json::to_string(&status)?)?;
     } else {
-        out.write_all(page(&status, &Zone::system()).as_bytes())?;
+        out.write_all(page(&status, &zone()).as_bytes())?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -36,6 +36,9 @@ pub struct Args {
 /// Runs the command: Ctrl-C ends the recording early and keeps what there is.
 pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
     let length = duration(&args.time)?;
+    if length.is_zero() {
+        return Err(usage("--time 0 would record nothing: ask for a length such as 20s"));
+    }
     let mut settings = globals.settings()?;
     if !args.categories.is_empty() {
         crate::kernel::events::expand(&args.categories).map_err(|e| usage(e.to_string()))?;
@@ -43,6 +46,9 @@ pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
     }
     if let Some(text) = &args.buffer {
         let size: Bytes = text.parse().map_err(|e: crate::units::UnitError| usage(e.to_string()))?;
+        if size.0 == 0 {
+            return Err(usage("--buffer 0 has no room for an event: ask for a size such as \"32 MiB\""));
+        }
         settings.capture.buffer_total = size.0;
     }
     if globals.instance.is_none() {
@@ -54,8 +60,8 @@ pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
     }
     settings.store.segment = Duration::ZERO;
     settings.triggers.clear();
-    target::check(&args.output)?;
-    let work = WorkDir::beside(&args.output)?;
+    let output = target::file(&args.output)?;
+    let work = WorkDir::beside(&output)?;
     signals::catch_stop();
     let signals = Signals::new().context("cannot wait for signals")?;
     let places = Places { store: work.0.clone(), runtime: work.0.clone() };
@@ -73,7 +79,7 @@ pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
         Serve { signals: Some(&signals), duration: Some(length), on_tick: Some(&mut on_tick), ..Serve::default() };
     recorder.serve(serve)?;
     bar.finish_and_clear();
-    let bytes = work.deliver(&args.output)?;
+    let bytes = work.deliver(&output)?;
     tell!("{}: {}", args.output.display(), show::bytes(bytes));
     if lost != (0, false) {
         tell!("events were lost ({}): use a larger --buffer, or fewer categories", show::grouped(lost.0));
@@ -112,13 +118,13 @@ impl WorkDir {
         let segments = crate::store::Store::open(&self.0)?.segments()?;
         let Some(segment) = segments.first() else { return Err(failed("nothing was recorded")) };
         if output.extension().is_some_and(|e| e == "zst") {
-            fs::rename(&segment.path, output).with_context(|| format!("cannot write {}", output.display()))?;
+            target::put(&segment.path, output)?;
         } else {
             let whole = self.0.join("plain");
             let mut reader = crate::perfetto::container::open(File::open(&segment.path)?)?;
             let mut writer = File::create(&whole)?;
             io::copy(&mut reader, &mut writer).with_context(|| format!("cannot write {}", output.display()))?;
-            fs::rename(&whole, output).with_context(|| format!("cannot write {}", output.display()))?;
+            target::put(&whole, output)?;
         }
         Ok(fs::metadata(output)?.len())
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 
-use super::{Globals, failed};
+use super::{Globals, failed, tell_misnamed};
 use crate::names::printable;
 use crate::store::index::LossCount;
 use crate::store::verify::{Unfinished, Verified, verify};
@@ -64,6 +64,7 @@ fn files_of(path: &Path) -> Result<Vec<PathBuf>, StoreError> {
         return Ok(vec![path.to_owned()]);
     }
     let store = Store::open(path)?;
+    tell_misnamed(&store);
     // A snapshot is there when it is whole, and not before: its frames still stand in the segments.
     let (unfinished, snapshots): (Vec<_>, Vec<_>) = store.snapshots()?.into_iter().partition(|f| f.name.part);
     for file in unfinished {

@@ -25,6 +25,8 @@ pub(super) struct Sources {
     pub ours: Vec<OurFile>,
     pub foreign: Vec<(PathBuf, u64)>,
     notes: Vec<String>,
+    /// The first file of a store that could not be opened: no answer is due to it, unless there is nothing else.
+    refused: Option<FeedError>,
 }
 
 /// Says what `paths` (stores, segments, snapshots, foreign traces) hold.
@@ -113,14 +115,17 @@ pub fn load_stretch<C: Consumer>(
 
 impl Sources {
     pub fn open(paths: &[PathBuf]) -> Result<Sources, FeedError> {
-        let mut sources = Sources { ours: Vec::new(), foreign: Vec::new(), notes: Vec::new() };
+        let mut sources = Sources { ours: Vec::new(), foreign: Vec::new(), notes: Vec::new(), refused: None };
         let mut empty = None;
         for path in paths {
             if path.is_dir() {
-                for stored in Store::open(path)?.segments()? {
-                    sources.add_stored(&stored.path)?;
+                let store = Store::open(path)?;
+                let left_out = store.misnamed().into_iter().filter(|(path, _)| path.starts_with(store.segments_dir()));
+                sources.notes.extend(left_out.map(|(path, why)| told(&path, &format!("left out: {why}"))));
+                for stored in store.segments()? {
+                    sources.add_stored(&stored.path);
                 }
-            } else if let Some(file) = OurFile::open(path)? {
+            } else if let Some(file) = OurFile::open(path).map_err(|e| missing(path, e))? {
                 sources.ours.push(file);
             } else {
                 match path.metadata().map_err(|e| FeedError::open(path, e))?.len() {
@@ -134,9 +139,10 @@ impl Sources {
         }
         sources.ours.retain(|f| !f.parts.is_empty());
         if sources.ours.is_empty() && sources.foreign.is_empty() {
-            return Err(match (empty, paths.first()) {
-                (Some(path), _) => FeedError::Empty(path.clone()),
-                (None, first) => FeedError::Nothing(first.cloned().unwrap_or_default()),
+            return Err(match (sources.refused, empty, paths.first()) {
+                (Some(refused), ..) => refused,
+                (_, Some(path), _) => FeedError::Empty(path.clone()),
+                (_, None, first) => FeedError::Nothing(first.cloned().unwrap_or_default()),
             });
         }
         sources.one_boot();
@@ -144,16 +150,21 @@ impl Sources {
         Ok(sources)
     }
 
-    /// A file of a store: one that vanished since the listing, or that is damaged from its begin, spoils nothing.
-    fn add_stored(&mut self, path: &Path) -> Result<(), FeedError> {
+    /// A file of a store: one that vanished since the listing, that is damaged from its begin, that this user may not read or
+    /// that is none (somebody's pipe or folder under such a name) spoils nothing.
+    fn add_stored(&mut self, path: &Path) {
+        let gone = || std::fs::symlink_metadata(path).is_err();
         match OurFile::open(path) {
             Ok(Some(file)) => self.ours.push(file),
             Ok(None) => self.notes.push(told(path, "holds no whole frame yet")),
-            Err(FeedError::Open { why, .. }) if why.kind() == io::ErrorKind::NotFound => {}
-            Err(e @ (FeedError::Open { .. } | FeedError::Store(StoreError::Denied { .. }))) => return Err(e),
-            Err(e) => self.notes.push(e.to_string()),
+            Err(FeedError::Open { why, .. }) if why.kind() == io::ErrorKind::NotFound && gone() => {}
+            Err(e) => {
+                self.notes.push(e.to_string());
+                if matches!(e, FeedError::Open { .. } | FeedError::Store(StoreError::Denied { .. })) {
+                    self.refused.get_or_insert(e);
+                }
+            }
         }
-        Ok(())
     }
 
     /// Boot clocks of different boots cannot be put on one time line: the latest boot counts.
@@ -171,6 +182,14 @@ impl Sources {
                 show::grouped(left_out as u64)
             ));
         }
+    }
+}
+
+/// That nothing has the name that was given, said with what to do.
+fn missing(path: &Path, error: FeedError) -> FeedError {
+    match error {
+        FeedError::Open { why, .. } if why.kind() == io::ErrorKind::NotFound => StoreError::reading(path, why).into(),
+        other => other,
     }
 }
 

@@ -29,3 +29,4 @@ pub mod symbols;
 pub mod testing;
 pub mod topology;
 pub mod tracefs;
+pub mod zone;

@@ -41,7 +41,7 @@ pub fn snapshot() -> ClockSnapshot {
         }
     }
     let mut now = best.1;
-    now.zone_offset_minutes = Some(crate::time::offset_minutes(now.real, &crate::time::Zone::system()));
+    now.zone_offset_minutes = Some(crate::time::offset_minutes(now.real, &crate::kernel::zone::system()));
     now
 }
 

@@ -119,10 +119,13 @@ impl Server {
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
         let fd = socket::socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
         socket::bind(fd.as_raw_fd(), &address)?;
+        // From here on an error takes the socket away again.
+        let server =
+            Server { listener: UnixListener::from(fd), path: path.to_owned(), clients: Vec::new(), next_id: 0 };
         // Between bind and listen nobody can connect: owner and mode are right before the first client.
         grant(path, access)?;
-        socket::listen(&fd, Backlog::new(QUEUE)?)?;
-        Ok(Server { listener: UnixListener::from(fd), path: path.to_owned(), clients: Vec::new(), next_id: 0 })
+        socket::listen(&server.listener, Backlog::new(QUEUE)?)?;
+        Ok(server)
     }
 
     /// Lets others than before ask; without a group, that of this process.

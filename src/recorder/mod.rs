@@ -7,6 +7,7 @@
 
 mod answers;
 pub mod blocked;
+mod capture;
 pub mod clock;
 pub mod control;
 pub mod embedded;

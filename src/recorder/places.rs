@@ -14,6 +14,9 @@ pub struct Places {
     pub runtime: PathBuf,
 }
 
+/// Name of the file that holds the recorder's process id, beside its socket.
+pub(super) const PID_FILE: &str = "dashcam.pid";
+
 /// No directory can be named for this user.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot tell where to keep recordings: neither XDG_STATE_HOME nor HOME is set; give --dir DIR")]
@@ -57,7 +60,7 @@ impl Places {
 
     /// The file that holds the recorder's process id while it runs.
     pub fn pid_file(&self) -> PathBuf {
-        self.runtime.join("dashcam.pid")
+        self.runtime.join(PID_FILE)
     }
 
     /// Makes the folder of the runtime files where it lacks.

@@ -15,6 +15,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use super::answers::Publishing;
+use super::capture::Capture;
 use super::clock;
 use super::control::{ClientId, Reply, Request, Server};
 use super::facts::Facts;
@@ -154,6 +155,9 @@ impl Recorder {
             let _ = finished.send(());
         };
         spawn("dc-recover", recovery).map_err(io_error("start a thread"))?;
+        // Before the kernel is touched: whoever may not ask is a mistake in the settings. Who asks by now waits.
+        let server = Server::bind(&places.socket(), &settings.control)
+            .map_err(io_error(format!("listen at {}", places.socket().display())))?;
         let (origin, readers) = Origin::open(&settings.capture)?;
         let nudge = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK);
         let nudge = Arc::new(nudge.map_err(|e| io_error("make an eventfd")(e.into()))?);
@@ -165,31 +169,38 @@ impl Recorder {
         let own = Arc::new(OnceLock::new());
         let began = clock::snapshot();
         let fired = channels.fired.clone();
-        let pipeline = setup::Setup {
+        let mut capture = Capture { origin, pipeline: None, facts, facts_thread: Some(facts_thread) };
+        let (origin, facts) = (&capture.origin, &capture.facts);
+        let setup = setup::Setup {
             settings: &settings,
             store: &store,
-            facts: &facts,
+            facts,
             live: &live,
             world: &world,
             own: &own,
             began,
             channels,
             crew: &crew,
-        }
-        .start(&origin, readers)?;
+        };
+        let pipeline = match setup.start(origin, readers) {
+            Ok(pipeline) => pipeline,
+            Err(e) => return Err(capture.unwind(e)),
+        };
         let proc = Proc::system();
         let own_tids = proc.own_usage().map(|u| u.threads.iter().map(|t| t.tid).collect()).unwrap_or_default();
         // Set once, here; only now can a head name the recorder's own threads, so the first cycle begins.
         let _ = own.set(own_tids);
         pipeline.nudge();
-        let server = Server::bind(&places.socket(), &settings.control)
-            .map_err(io_error(format!("listen at {}", places.socket().display())))?;
+        capture.pipeline = Some(pipeline);
         // Ready means that the store is in order, too, unless that takes long: a service manager that gives a start up for
         // late would kill a recorder that records, and leave one more left-over, larger than the one before.
         if leftovers.recv_timeout(RECOVERY) == Err(RecvTimeoutError::Timeout) {
             tracing::warn!("what a dead recorder left is large; it is finished beside the recording");
         }
-        places.write_pid().map_err(io_error(format!("write {}", places.pid_file().display())))?;
+        if let Err(e) = places.write_pid() {
+            return Err(capture.unwind(io_error(format!("write {}", places.pid_file().display()))(e)));
+        }
+        let Capture { origin, pipeline, facts, facts_thread } = capture;
         let buffer_kb = origin.buffer_kb() / (world.topology.len().max(1) as u64);
         tracing::info!(store = %places.store.display(), source = origin.describe(None), "recording");
         Ok(Recorder {
@@ -197,10 +208,10 @@ impl Recorder {
             store,
             places,
             origin,
-            pipeline: Some(pipeline),
+            pipeline,
             crew,
             facts,
-            facts_thread: Some(facts_thread),
+            facts_thread,
             live,
             world,
             own,
@@ -405,17 +416,8 @@ impl Recorder {
     pub fn stop(mut self) -> Result<(), RunError> {
         // Who asked for a snapshot just before the end gets it.
         self.finish_snapshots();
-        // No more events come in, so the last cycle sees the end of all.
-        let stopped = self.origin.stop();
-        if let Some(pipeline) = self.pipeline.take() {
-            pipeline.stop();
-        }
-        self.facts.stop();
-        if let Some(thread) = self.facts_thread.take() {
-            let _ = thread.join();
-        }
-        let Recorder { origin, mut server, stopping, rotations, places, .. } = self;
-        let closed = origin.close();
+        let Recorder { origin, pipeline, facts, facts_thread, mut server, stopping, rotations, places, .. } = self;
+        let ended = Capture { origin, pipeline, facts, facts_thread }.end();
         // Whoever asked to stop learns it when everything is as it was before.
         if let Some(mut server) = server.take() {
             let clients = stopping.into_iter().chain(rotations.into_iter().map(|r| r.0));
@@ -425,8 +427,7 @@ impl Recorder {
         // A pid file that cannot be removed is overwritten by the next recorder.
         let _ = std::fs::remove_file(places.pid_file());
         tracing::info!("stopped");
-        stopped.and(closed)?;
-        Ok(())
+        Ok(ended?)
     }
 }
 

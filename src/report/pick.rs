@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::names::printable;
 use crate::query::Columns;
 use crate::query::columns::UNFINISHED;
 use crate::sched::fold::Utid;
@@ -40,6 +41,17 @@ pub struct Picked {
 pub type Roles = BTreeMap<String, Vec<String>>;
 
 impl Filter {
+    /// What is wrong with the patterns, in words that name the flag.
+    pub fn check(&self) -> Result<(), String> {
+        for (flag, pattern) in [("--thread", &self.thread), ("--process", &self.process), ("--cgroup", &self.cgroup)] {
+            let wrong = pattern.as_deref().and_then(wrong_with);
+            if let (Some(pattern), Some(why)) = (pattern, wrong) {
+                return Err(format!("{flag} \"{}\": {why}", printable(pattern.as_bytes())));
+            }
+        }
+        Ok(())
+    }
+
     /// Looks through all threads. An unknown role is an error that names the known ones.
     pub fn pick(&self, c: &Columns, roles: &Roles) -> Result<Picked, String> {
         let role = match &self.role {
@@ -145,20 +157,49 @@ pub fn glob(pattern: &str, name: &[u8]) -> bool {
     p[pi..].iter().all(|c| *c == '*')
 }
 
+/// Why a pattern is none that anybody means.
+fn wrong_with(pattern: &str) -> Option<String> {
+    if pattern.is_empty() {
+        return Some("an empty pattern matches nothing; leave it out, or write * for all".to_owned());
+    }
+    let p: Vec<char> = pattern.chars().collect();
+    let mut at = 0;
+    while at < p.len() {
+        if p[at] != '[' {
+            at += 1;
+            continue;
+        }
+        let Some((negated, set)) = set(&p[at + 1..]) else {
+            return Some("a [ has no ] behind it; write [a-z] for one of these, or [[] for a [ itself".to_owned());
+        };
+        if let Some(range) = set.windows(3).find(|r| r[1] == '-' && r[0] > r[2]) {
+            let [from, _, to] = range else { continue };
+            return Some(format!("the range {from}-{to} runs backwards; write {to}-{from}"));
+        }
+        at += set.len() + 2 + usize::from(negated);
+    }
+    None
+}
+
+/// The set that begins behind a `[`, and whether it is of those that do not match; `None`: it never ends.
+fn set(rest: &[char]) -> Option<(bool, &[char])> {
+    let (negated, set) = match rest {
+        ['^' | '!', set @ ..] => (true, set),
+        set => (false, set),
+    };
+    // A ] that stands first belongs to the set.
+    let end = set.iter().skip(1).position(|x| *x == ']').map(|n| n + 1)?;
+    Some((negated, &set[..end]))
+}
+
 /// How many pattern characters match `c`: 0 for a star, `None` for no match.
 fn one(pattern: &[char], c: char) -> Option<usize> {
     match pattern {
         ['*', ..] => Some(0),
         ['?', ..] => Some(1),
         ['[', rest @ ..] => {
-            let (negated, set) = match rest {
-                ['^' | '!', set @ ..] => (true, set),
-                set => (false, set),
-            };
-            // A ] that stands first belongs to the set.
-            let Some(end) = set.iter().skip(1).position(|x| *x == ']').map(|n| n + 1) else {
-                return (c == '[').then_some(1);
-            };
+            let Some((negated, set)) = set(rest) else { return (c == '[').then_some(1) };
+            let end = set.len();
             let mut found = false;
             let mut n = 0;
             while n < end {
@@ -201,6 +242,24 @@ mod tests {
             ("数?", "数据", true),
         ] {
             assert_eq!(glob(pattern, name.as_bytes()), fits, "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn patterns_that_nobody_means_are_told() {
+        let said = |pattern: &str| Filter { thread: Some(pattern.to_owned()), ..Filter::default() }.check().err();
+        for (pattern, why) in [
+            ("", "--thread \"\": an empty pattern matches nothing"),
+            ("[", "--thread \"[\": a [ has no ] behind it"),
+            ("a[]", "a [ has no ] behind it"),
+            ("[^]", "a [ has no ] behind it"),
+            ("[z-a", "a [ has no ] behind it"),
+            ("x[bz-a]", "the range z-a runs backwards; write a-z"),
+        ] {
+            assert!(said(pattern).is_some_and(|said| said.contains(why)), "{pattern}: {:?}", said(pattern));
+        }
+        for fine in ["*", "[[]", "[]]", "[^a-z]x", "[a-]", "a]", "kworker/[0-3]:*", "數"] {
+            assert_eq!(said(fine), None, "{fine}");
         }
     }
 

@@ -271,8 +271,9 @@ fn refreshed(old: Vec<Entry>, files: Vec<StoredFile>) -> Vec<Entry> {
     let mut old: BTreeMap<PathBuf, Entry> = old.into_iter().map(|e| (e.path.clone(), e)).collect();
     let mut entries = Vec::with_capacity(files.len());
     for file in files {
-        // Deleted since the listing, or renamed (then it is back at the next refresh).
-        let Ok(meta) = fs::metadata(&file.path) else { continue };
+        // Deleted since the listing, or renamed (then it is back at the next refresh). A link that leads nowhere is told.
+        let meta = fs::metadata(&file.path).or_else(|_| fs::symlink_metadata(&file.path));
+        let Ok(meta) = meta else { continue };
         let (bytes, modified) = (meta.len(), meta.modified().ok());
         let entry = match old.remove(&file.path) {
             Some(mut entry) if entry.totals.is_some() && entry.is_growing() => {

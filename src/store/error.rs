@@ -71,6 +71,14 @@ pub enum StoreError {
         /// Who has it.
         holder: Holder,
     },
+    /// A store cannot be made there.
+    #[error("cannot make folder {}: {source}; record elsewhere with --dir", shown(path))]
+    NoFolder {
+        /// The folder.
+        path: PathBuf,
+        /// The kernel's answer.
+        source: io::Error,
+    },
     /// There is nothing of that name.
     #[error("{}: no such file or directory (another store: --dir DIR)", shown(path))]
     Missing {
@@ -102,6 +110,9 @@ pub enum StoreError {
 impl StoreError {
     /// The answer of a system call that was to read `path`.
     pub fn reading(path: &Path, source: io::Error) -> Self {
+        if source.kind() == io::ErrorKind::NotFound {
+            return StoreError::Missing { path: path.to_owned() };
+        }
         Self::io("read", path, source)
     }
 

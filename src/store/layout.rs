@@ -4,7 +4,7 @@
 //! file's content.
 
 use super::error::StoreError;
-use super::name::SegmentName;
+use super::name::{NO_SEQUENCE, SegmentName, misnamed};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -54,7 +54,10 @@ impl Store {
         let store = Store::at(root);
         for dir in [root.to_owned(), store.segments_dir(), store.snapshots_dir()] {
             let made = DirBuilder::new().recursive(true).mode(DIR_MODE).create(&dir);
-            made.map_err(|e| StoreError::io("make folder", &dir, e))?;
+            made.map_err(|e| match StoreError::io("make folder", &dir, e) {
+                StoreError::Io { path, source, .. } => StoreError::NoFolder { path, source },
+                full => full,
+            })?;
         }
         Ok(store)
     }
@@ -108,6 +111,17 @@ impl Store {
         list(&self.snapshots_dir())
     }
 
+    /// Recorded files that are left out since no recorder gave them their names, each with why; none in a folder that cannot
+    /// be listed, which is told elsewhere.
+    pub fn misnamed(&self) -> Vec<(PathBuf, &'static str)> {
+        let dirs = [self.segments_dir(), self.snapshots_dir()];
+        let entries = dirs.iter().filter_map(|dir| fs::read_dir(dir).ok()).flatten().filter_map(Result::ok);
+        let mut found: Vec<(PathBuf, &'static str)> =
+            entries.filter_map(|e| Some((e.path(), misnamed(&e.file_name().to_string_lossy())?))).collect();
+        found.sort();
+        found
+    }
+
     /// What is really on disk now.
     pub fn disk_usage(&self) -> Result<DiskUsage, StoreError> {
         let stat = nix::sys::statvfs::statvfs(&self.root)
@@ -143,7 +157,9 @@ impl Store {
     }
 
     fn highest_in_names(&self) -> Result<u64, StoreError> {
-        let last = |files: Vec<StoredFile>| files.last().map_or(0, |f| f.name.sequence);
+        // One far off that somebody else gave must not use up what is left.
+        let counted = |f: &&StoredFile| f.name.sequence < NO_SEQUENCE / 2;
+        let last = |files: Vec<StoredFile>| files.iter().rfind(counted).map_or(0, |f| f.name.sequence);
         Ok(last(self.segments()?).max(last(self.snapshots()?)))
     }
 }
@@ -160,7 +176,7 @@ fn read_number(file: &File) -> io::Result<Option<u64>> {
     let mut text = String::new();
     // Garbage counts as lost: the names are asked anyway.
     match file.take(64).read_to_string(&mut text) {
-        Ok(_) => Ok(text.trim().parse().ok().filter(|&n: &u64| n < u64::MAX / 2)),
+        Ok(_) => Ok(text.trim().parse().ok().filter(|&n: &u64| n < NO_SEQUENCE)),
         Err(e) if e.kind() == io::ErrorKind::InvalidData => Ok(None),
         Err(e) => Err(e),
     }
@@ -203,6 +219,12 @@ pub fn open_recorded(path: &Path) -> io::Result<File> {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
     }
     Ok(file)
+}
+
+/// False for what stands under a segment's name and is no file: nobody will ever write there. A file that is gone since it
+/// was listed may have got its final name.
+pub(super) fn may_be_file(path: &Path) -> bool {
+    fs::metadata(path).map_or_else(|_| fs::symlink_metadata(path).is_err(), |meta| meta.is_file())
 }
 
 /// Makes a rename or a new name in `dir` survive a power cut.
@@ -253,6 +275,9 @@ mod tests {
         fs::write(store.segments_dir().join("20261130T115500Z-000007.pftrace.zst"), b"").unwrap();
         fs::write(store.snapshots_dir().join("20261130T115500Z-000009-x.pftrace.zst.part"), b"").unwrap();
         assert_eq!(store.next_sequence().unwrap(), 10);
+        for far in [u64::MAX, u64::MAX / 2 - 1] {
+            fs::write(store.segments_dir().join(format!("20261130T115500Z-{far}.pftrace.zst")), b"").unwrap();
+        }
         // Every file is deleted: the state file still tells.
         fs::remove_file(store.segments_dir().join("20261130T115500Z-000007.pftrace.zst")).unwrap();
         fs::remove_file(store.snapshots_dir().join("20261130T115500Z-000009-x.pftrace.zst.part")).unwrap();

@@ -10,6 +10,8 @@ use std::fmt;
 const MAX_LABEL: usize = 80;
 const SUFFIX: &str = ".pftrace.zst";
 const PART: &str = ".part";
+/// From here on are numbers that nobody comes to by counting: a name with one is not ours.
+pub(super) const NO_SEQUENCE: u64 = u64::MAX / 2;
 
 /// The parts of a file name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -50,11 +52,30 @@ impl SegmentName {
         }
         Some(SegmentName {
             start: parse_utc_name(start)?,
-            sequence: number.parse().ok()?,
+            sequence: number.parse().ok().filter(|&n| n < NO_SEQUENCE)?,
             label: label.map(str::to_owned),
             part,
         })
     }
+}
+
+/// Why a recorded file's name (`….pftrace.zst`) is none that a recorder gives; `None`: it is one, or no recorded file's at all.
+pub fn misnamed(name: &str) -> Option<&'static str> {
+    let stem = name.strip_suffix(PART).unwrap_or(name).strip_suffix(SUFFIX)?;
+    if SegmentName::parse(name).is_some() {
+        return None;
+    }
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let Some((start, rest)) = stem.split_once('-') else { return Some("no recorder names a file so") };
+    let number = rest.split_once('-').map_or(rest, |(number, _)| number);
+    let dated = start.len() == 16 && start.ends_with('Z') && start.split_once('T').is_some_and(|(d, _)| digits(d));
+    Some(match (dated, parse_utc_name(start)) {
+        (true, None) => "there is no such date or time as its name says",
+        (true, Some(_)) if digits(number) && number.parse().map_or(true, |n: u64| n >= NO_SEQUENCE) => {
+            "no recorder counts to the number in its name"
+        }
+        _ => "no recorder names a file so",
+    })
 }
 
 impl fmt::Display for SegmentName {
@@ -124,8 +145,26 @@ mod tests {
             "20261130T115500Z-+00042.pftrace.zst",
             "2026113éT11550Z-000042.pftrace.zst",
             "20261130T115500Z-99999999999999999999999.pftrace.zst",
+            "20261130T115500Z-18446744073709551615.pftrace.zst",
         ] {
             assert_eq!(SegmentName::parse(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_recorded_file_of_another_name_is_told_from_others() {
+        for name in ["", "core", "recorder.log", "20261130T115500Z-000042.pftrace.zst", "x.pftrace"] {
+            assert_eq!(misnamed(name), None, "{name}");
+        }
+        for (name, why) in [
+            ("20261332T115500Z-000042.pftrace.zst", "there is no such date or time"),
+            ("20261130T256000Z-000042-label.pftrace.zst.part", "there is no such date or time"),
+            ("20261130T115500Z-18446744073709551615.pftrace.zst", "no recorder counts to the number"),
+            ("20261130T115500Z-99999999999999999999999.pftrace.zst", "no recorder counts to the number"),
+            ("20261130T115500Z-42.pftrace.zst", "no recorder names a file so"),
+            ("a.pftrace.zst", "no recorder names a file so"),
+        ] {
+            assert!(misnamed(name).is_some_and(|said| said.starts_with(why)), "{name}: {:?}", misnamed(name));
         }
     }
 

@@ -72,6 +72,12 @@ fn flatten(result: Result<Option<Outcome>, StoreError>) -> Option<Outcome> {
 
 /// Opens a left-over, or `None` while its writer lives.
 fn open(file: &StoredFile) -> Result<Option<Flock<File>>, StoreError> {
+    // What this recorder did not make is nothing to write to: a link may lead anywhere, a pipe or a device holds no frames.
+    let meta = fs::symlink_metadata(&file.path).map_err(|e| StoreError::io("read", &file.path, e))?;
+    if !meta.is_file() {
+        let why = std::io::Error::new(std::io::ErrorKind::InvalidInput, "not a regular file");
+        return Err(StoreError::io("write to", &file.path, why));
+    }
     let opened = OpenOptions::new().read(true).write(true).open(&file.path);
     let opened = opened.map_err(|e| StoreError::io("write to", &file.path, e))?;
     super::writer::claim(opened, &file.path)

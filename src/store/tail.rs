@@ -7,7 +7,7 @@ use super::error::{Damage, DamageKind, StoreError};
 use super::footer::VARIANT;
 use super::frame::{self, Found, FrameDecompressor};
 use super::index::{FrameEntry, FrameFacts};
-use super::layout::{Store, StoredFile};
+use super::layout::{Store, StoredFile, may_be_file};
 use super::name::SegmentName;
 use super::scan;
 use std::fs::{self, File};
@@ -135,7 +135,7 @@ impl TailReader {
         if changed.is_some() && changed == self.listed {
             return Ok(None);
         }
-        let next = self.store.segments()?.into_iter().find(|f| f.name.sequence > self.sequence);
+        let next = self.store.segments()?.into_iter().find(|f| f.name.sequence > self.sequence && may_be_file(&f.path));
         let settled = |at: SystemTime| SystemTime::now().duration_since(at).is_ok_and(|age| age > SETTLED);
         self.listed = changed.filter(|&at| next.is_none() && settled(at));
         Ok(next)
@@ -248,6 +248,28 @@ mod tests {
         }
         file.write_all(&frame[frame.len() - 1..]).unwrap();
         assert_eq!(next_frame(&mut tail), b"a frame");
+    }
+
+    #[test]
+    fn what_is_no_file_is_passed_by() {
+        let tmp = tempfile::tempdir().unwrap();
+        let store = Store::create(tmp.path()).unwrap();
+        let at = |sequence| store.segments_dir().join(SegmentName::growing(0, sequence).finished().to_string());
+        let mut first = SegmentWriter::create(&store, 0).unwrap();
+        write(&mut first, b"one");
+        nix::unistd::mkfifo(&at(2), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        fs::create_dir(at(3)).unwrap();
+        std::os::unix::fs::symlink(at(4), at(4)).unwrap();
+        std::os::unix::fs::symlink("none", at(5)).unwrap();
+        let mut tail = TailReader::after(&store, 0).unwrap();
+        let mut buf = Vec::new();
+        assert_eq!(tail.poll(&mut buf).unwrap(), Tailed::Segment(SegmentName::growing(0, 1)));
+        assert_eq!(next_frame(&mut tail), b"one");
+        assert_eq!(tail.poll(&mut buf).unwrap(), Tailed::Idle, "the first still grows");
+        let mut next = SegmentWriter::create(&store, 0).unwrap();
+        write(&mut next, b"two");
+        assert_eq!(tail.poll(&mut buf).unwrap(), Tailed::Segment(SegmentName::growing(0, 6)));
+        assert_eq!(next_frame(&mut tail), b"two");
     }
 
     #[test]

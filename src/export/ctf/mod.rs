@@ -55,11 +55,11 @@ impl Ctf {
     /// Writes into `dir`, which is made; it must not hold a trace already.
     ///
     /// # Errors
-    /// The folder cannot be made, or has a `metadata` file.
+    /// The folder cannot be made, or holds something: readers take every file in it for a stream of this trace.
     pub fn create(dir: &Path, uuid: [u8; 16]) -> io::Result<Ctf> {
         fs::create_dir_all(dir)?;
-        if dir.join("metadata").exists() {
-            let text = format!("{} already holds a trace; name a new folder", dir.display());
+        if fs::read_dir(dir)?.next().is_some() {
+            let text = "the folder is not empty; name a new one, or an empty one";
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
         }
         Ok(Ctf { dir: dir.to_owned(), uuid, streams: BTreeMap::new(), clock: None, system: None, dumped: false })

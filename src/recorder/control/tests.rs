@@ -66,6 +66,28 @@ fn an_error_reply_is_an_error() {
 }
 
 #[test]
+fn who_does_not_answer_is_told_with_why_if_its_process_is_stopped() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("control.sock");
+    // Listens, and never looks.
+    let _server = Server::bind(&path, &Access::default()).unwrap();
+    let said = |patience| ask(&path, &Request::Status {}, patience).unwrap_err().to_string();
+    let late = format!("the recorder at {} did not answer within ", path.display());
+    assert!(said(Duration::from_millis(50)).starts_with(&late));
+    assert!(said(Duration::from_millis(50)).ends_with("; it may be busy: try again, or see its log"));
+    let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+    let pid = child.id() as i32;
+    fs::write(dir.path().join("dashcam.pid"), format!("{pid}\n")).unwrap();
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGSTOP).unwrap();
+    let begin = Instant::now();
+    let words = said(LONG);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(words, format!("{late}2 s: process {pid} is stopped (kill -CONT {pid})"));
+    assert!(begin.elapsed() < LONG, "there is nothing to wait for");
+}
+
+#[test]
 fn a_path_longer_than_an_address_works() {
     let dir = tempfile::tempdir().unwrap();
     let deep = dir.path().join("d".repeat(120));
