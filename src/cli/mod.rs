@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::names::printable;
+use crate::recorder::haste::Haste;
 
 /// A line of words on stderr. Where nobody takes them (a closed pipe, a full disk) there is nobody to tell that to.
 macro_rules! tell {
@@ -90,10 +91,13 @@ pub enum Command {
 
 /// The whole program behind `main`: parses the process's arguments, runs the command, reports its error.
 pub fn main() -> ExitCode {
+    let mut haste = hasty_from_the_start();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(e) => return clap_exit(&e),
     };
+    // It was another command's word.
+    haste.take_if(|_| !matches!(cli.command, Some(Command::Snapshot(_))));
     // Only a recorder reads its configuration again, and a screen must leave in order; all others end with their terminal.
     if !matches!(
         cli.command,
@@ -102,7 +106,7 @@ pub fn main() -> ExitCode {
         crate::recorder::signals::release_hangup();
     }
     init_log(&cli);
-    match run(&cli) {
+    match run(&cli, haste) {
         Ok(code) => code,
         Err(e) => report_error(&e),
     }
@@ -113,7 +117,13 @@ pub fn command() -> clap::Command {
     Cli::command()
 }
 
-fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
+/// Who waits for a snapshot goes first (see [`Haste`]); beside hundreds of busy threads reading the arguments alone may take
+/// the rest of a time slice, and the next one a tenth of a second to come.
+fn hasty_from_the_start() -> Option<Haste> {
+    std::env::args_os().any(|word| word == "snapshot").then(Haste::alone)
+}
+
+fn run(cli: &Cli, haste: Option<Haste>) -> anyhow::Result<ExitCode> {
     let globals = &cli.globals;
     // A file that was named is read by every command, also by one that then needs nothing of it.
     if globals.config.is_some() && !matches!(cli.command, Some(Command::Completions(_) | Command::Man(_))) {
@@ -124,7 +134,7 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
         Some(Command::Live(a)) => live::run(a, globals),
         Some(Command::Record(a)) => record::run(a, globals),
         Some(Command::Trace(a)) => trace::run(a, globals),
-        Some(Command::Snapshot(a)) => snapshot::run(a, globals),
+        Some(Command::Snapshot(a)) => snapshot::run(a, globals, haste),
         Some(Command::Browse(a)) => browse::run(a, globals),
         Some(Command::Segments(a)) => segments::run(a, globals),
         Some(Command::Status(a)) => status::run(a, globals),

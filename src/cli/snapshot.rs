@@ -10,6 +10,7 @@ use anyhow::Context;
 use super::{Globals, failed, length, target, usage};
 use crate::recorder::clock;
 use crate::recorder::control::{self, AskError, Reply, Request};
+use crate::recorder::haste::Haste;
 use crate::recorder::snapshots;
 use crate::sched::summary::Window;
 use crate::store::catalog::Catalog;
@@ -33,8 +34,8 @@ pub struct Args {
     pub output: Option<PathBuf>,
 }
 
-/// Runs the command; without a recorder it works from what is on disk.
-pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
+/// Runs the command; without a recorder it works from what is on disk. `haste` lasts until the recorder has answered.
+pub fn run(args: &Args, globals: &Globals, haste: Option<Haste>) -> anyhow::Result<ExitCode> {
     let places = globals.places()?;
     let last = args.last.as_deref().map(|text| length("--last", text)).transpose()?;
     let last_ns = last.map(|l| u64::try_from(l.as_nanos()).unwrap_or(u64::MAX));
@@ -45,7 +46,9 @@ pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
         target::apart(output, std::slice::from_ref(&places.store))?;
     }
     let request = Request::Snapshot { last_ns, label: label.map(str::to_owned), why: "command".into() };
-    let path = match control::ask(&places.socket(), &request, PATIENCE) {
+    let answer = control::ask(&places.socket(), &request, PATIENCE);
+    drop(haste);
+    let path = match answer {
         Ok(Reply::Snapshot { path, .. }) => match &args.output {
             // The recorder runs with rights that we may lack, so it writes no file of our choice: we copy.
             Some(output) => moved(&path, output)?,
