@@ -317,7 +317,8 @@ impl Encoder {
 
     #[inline]
     fn record(&mut self, at: usize, record: Record<'_>) {
-        let ts = record.ts.saturating_add_signed(self.offset);
+        // With the boot clock, as nearly always, there is nothing to add.
+        let ts = if self.offset == 0 { record.ts } else { record.ts.saturating_add_signed(self.offset) };
         let (plan, data, cpu) = (&self.parts.plan, record.data, &mut self.cpus[at]);
         let kind = plan.kind(record.id());
         match kind {

@@ -4,6 +4,7 @@ use super::Decoder;
 use crate::names::NameTable;
 use crate::perfetto::messages::{DashcamPacket, ThreadState};
 use crate::sched::event::{CpuFact, Item, Loss, ThreadNow};
+use crate::sched::order::MAX_TIME;
 use crate::sched::state::TaskState;
 
 impl Decoder {
@@ -62,8 +63,14 @@ impl Decoder {
         for d in &extension.damage {
             sink(Item::Damage { cpu: d.cpu, what: names.intern(&d.what) });
         }
-        if let Some(ts) = extension.complete_through {
-            sink(Item::CompleteThrough { ts });
+        match extension.complete_through {
+            // Everything after it would be late, and be moved there.
+            Some(ts) if ts >= MAX_TIME => {
+                let what = names.intern(b"its events are said to be complete up to a time that no clock reaches");
+                sink(Item::Damage { cpu: None, what });
+            }
+            Some(ts) => sink(Item::CompleteThrough { ts }),
+            None => {}
         }
     }
 }

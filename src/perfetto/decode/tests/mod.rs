@@ -226,6 +226,15 @@ fn what_stands_in_for_a_switch_is_no_event_and_tells_who_runs() {
 }
 
 #[test]
+fn a_watermark_that_no_clock_reaches_is_damage() {
+    let mut out = Vec::new();
+    packets::complete_through(u64::MAX, &mut out);
+    packets::complete_through(5_000, &mut out);
+    let (items, _) = whole(&out);
+    assert!(matches!(items[..], [Item::Damage { cpu: None, .. }, Item::CompleteThrough { ts: 5_000 }]), "{items:?}");
+}
+
+#[test]
 fn a_name_that_no_kernel_has_is_cut() {
     let mut bundle = BundleBuilder::new();
     let comm = &vec![b'x'; 200_000];
