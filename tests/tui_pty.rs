@@ -222,7 +222,12 @@ fn the_figures_drawn_are_those_computed_offline() {
             let words = |l: &str| l.split_whitespace().map(str::to_string).collect::<Vec<_>>();
             text.lines().map(words).find(|row| row.first().is_some_and(|word| word == tid))
         };
-        s.wait(name, |screen| row_of(&screen.contents()).is_some());
+        // Once it is no longer being typed: the escape must not be read in one with the next "/", which would be Alt-/.
+        let filtered = format!("filter “{tid}”");
+        s.wait(name, |screen| {
+            let text = screen.contents();
+            row_of(&text).is_some() && text.contains(&filtered) && !text.contains("filter: ")
+        });
         let row = row_of(&s.text()).unwrap();
         let (ran, ready, waits) = offline(tid, all.to);
         let percent = |ns: u64| format!("{:.1}", ns as f64 * 100.0 / all.len() as f64);
