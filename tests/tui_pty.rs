@@ -59,6 +59,19 @@ fn starts_walks_and_quits() {
     s.is_given_back();
 }
 
+/// What is typed before the terminal is ours it makes a line feed of, where Enter was pressed.
+#[test]
+fn a_line_typed_ahead_is_taken() {
+    let mut s = browse(&[]);
+    s.keys("/perl\r");
+    s.wait("a filter taken", |screen| {
+        let text = screen.contents();
+        text.contains("filter “perl”") && !text.contains("filter: ")
+    });
+    s.keys("q");
+    assert_eq!(s.ended(), 0);
+}
+
 #[test]
 fn follows_the_size_of_the_terminal() {
     let mut s = browse(&[]);
@@ -209,6 +222,7 @@ fn the_figures_drawn_are_those_computed_offline() {
     use dashcam::units::show;
     let all = dashcam::tui::history::History::browse(vec![TRACE.into()]).unwrap().extent();
     let mut s = browse(&[]);
+    s.sees("Threads");
     let mut compared = 0;
     // Threads of which the kernel left nothing out: where it did, we say nothing of the wait, Perfetto lets it last on.
     for name in ["pt_loader:0", "perl", "kworker/u8:0", "kworker/0:1H"] {

@@ -136,7 +136,7 @@ actions! {
     Last "last": "To the last row" Any = ["G"], Popup = ["end", "G"];
     FocusNext "focus-next": "To the next part of the screen" Any = ["tab"];
     FocusPrevious "focus-previous": "To the part of the screen before" Any = ["shift-tab"];
-    Open "open": "Open what is selected" Any = ["enter"];
+    Open "open": "Open what is selected" Any = ["enter", "ctrl-j"];
 
     Pause "pause": "Freeze, and go on again" Any = ["space"];
     Live "live": "Back to now" Any = ["end", "L"];
@@ -185,7 +185,7 @@ actions! {
 
     NextTheme "next-theme": "Next theme" Any = ["T"];
 
-    Accept "accept": "Take the line" Prompt = ["enter"];
+    Accept "accept": "Take the line" Prompt = ["enter", "ctrl-j"];
     Dismiss "dismiss": "Leave the line" Prompt = ["esc", "ctrl-c"];
     NextField "next-field": "Next field, or complete" Prompt = ["tab"];
     EraseChar "erase-char": "Erase the character before the cursor" Prompt = ["backspace", "ctrl-h"];
