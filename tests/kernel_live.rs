@@ -109,6 +109,17 @@ fn the_busy_thread_its_cpu_and_its_share_are_on_screen_and_right() {
     let verified = Command::new(env!("CARGO_BIN_EXE_dashcam")).args(["verify", &path]).output().unwrap();
     assert!(verified.status.success(), "{path}: {}", String::from_utf8_lossy(&verified.stderr));
 
+    // A mark that somebody else sets is listed long before the segment that has it ends.
+    let mut mark = Command::new(env!("CARGO_BIN_EXE_dashcam"));
+    mark.arg("--dir").arg(dir.path()).args(["--instance", &instance, "mark", "set by another"]);
+    assert!(mark.status().unwrap().success());
+    s.keys("\x1bOS");
+    s.wait("the mark in the list", |screen| {
+        let text = screen.contents();
+        let marks = text.split("Snapshots and marks").nth(1);
+        marks.is_some_and(|marks| marks.contains("set by another") && marks.contains("1 mark"))
+    });
+
     s.keys("q");
     assert_eq!(s.ended(), 0);
     s.is_given_back();

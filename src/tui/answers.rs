@@ -3,6 +3,7 @@
 //!
 //! Plain data only. Times are ns on CLOCK_BOOTTIME unless a name says otherwise; texts are already safe to draw.
 
+use super::deeds::MarkRow;
 use super::labels::NewLabels;
 use crate::names::NameId;
 use crate::sched::fold::Utid;
@@ -350,4 +351,8 @@ pub struct GrowingFigures {
     pub ready: Option<u32>,
     /// Worst wait and whose.
     pub worst: Option<(u64, Box<str>)>,
+    /// The foremost of its marks, as its footer will have them.
+    pub marks: Vec<MarkRow>,
+    /// How many there are, with those that end or count something.
+    pub marked: u64,
 }

@@ -6,6 +6,7 @@ use super::answers::{
 use super::history::{History, View, Watch};
 use super::querying;
 use super::screens::columns;
+use super::stored::mark_row;
 use super::table::Table;
 use super::words::Speaker;
 use super::worker::Settings;
@@ -14,6 +15,8 @@ use crate::names::{NameId, printable};
 use crate::sched::event::{Event, EventKind, Item};
 use crate::sched::fold::Consumer;
 use crate::sched::summary::{Overview, Share, Span, SpanDetail, ThreadRow, TrackId, Window};
+use crate::store::footer::Foremost;
+use crate::time::ClockMap;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
@@ -55,8 +58,9 @@ pub fn reply(
         }
         Ask::Growing { from } => {
             let span = history.extent().to.saturating_sub(*from).max(1);
+            let clocks = history.clocks();
             let (window, view) = history.latest(span)?;
-            Ok(Reply::Growing(*from, growing(&view, Window { from: *from, to: window.to })))
+            Ok(Reply::Growing(*from, growing(&view, Window { from: *from, to: window.to }, &clocks)))
         }
         Ask::Thread { utid, when, cells } => {
             let (window, view) = open(history, *when, watch)?;
@@ -130,11 +134,17 @@ pub fn reply(
     }
 }
 
-fn growing(view: &View<'_>, window: Window) -> Option<GrowingFigures> {
+fn growing(view: &View<'_>, window: Window, clocks: &ClockMap) -> Option<GrowingFigures> {
     let figures = view.model.stretch(window)?;
     let name = |utid| printable(view.names.bytes(view.model.threads().shown_name(utid, window.to))).into();
     let worst = figures.worst.map(|(ns, utid)| (ns, name(utid)));
-    Some(GrowingFigures { busy: figures.busy, ready: figures.ready, worst })
+    let (mut marks, mut marked) = (Foremost::default(), 0);
+    for (ts, text) in view.model.marker_texts(window) {
+        marks.offer(ts, view.names.bytes(text));
+        marked += 1;
+    }
+    let marks = marks.take().iter().filter_map(|m| mark_row(clocks.to_real(m.ts), &m.text)).collect();
+    Some(GrowingFigures { busy: figures.busy, ready: figures.ready, worst, marks, marked })
 }
 
 fn open<'h>(history: &'h mut History, when: When, watch: Watch<'_>) -> Result<(Window, View<'h>), FeedError> {

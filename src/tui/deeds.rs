@@ -163,8 +163,8 @@ pub struct KeptView {
     pub marked: u64,
     /// Some had no room in a footer.
     pub marks_cut: bool,
-    /// A segment grows, the marks of which are in no footer yet.
-    pub grows: bool,
+    /// Begin of the segment that grows (ns, boot): its marks are in no footer yet and not among these.
+    pub growing: Option<u64>,
     /// Files that were opened by name, not a store.
     pub single: bool,
 }

@@ -71,7 +71,8 @@ pub fn reply(ask: &Ask) -> Reply {
         }
         Ask::Growing { from } => {
             let worst = Some((21 * MS, "ckpt_writer".into()));
-            Reply::Growing(*from, Some(GrowingFigures { busy: Some(0.624), ready: Some(4), worst }))
+            let marks = vec![MarkRow { at_real: REAL - 2 * S, text: "deploy 17".into(), plain: true }];
+            Reply::Growing(*from, Some(GrowingFigures { busy: Some(0.624), ready: Some(4), worst, marks, marked: 2 }))
         }
         Ask::Events { .. } => {
             Reply::Events(vec![(CLOSE.from + 7 * MS, 0, "sched_switch 48213 R+ ==> logship [911] prio 120".into())])

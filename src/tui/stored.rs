@@ -5,7 +5,7 @@
 
 mod kept;
 
-pub use kept::kept;
+pub use kept::{kept, put_in_order};
 
 use super::deeds::{MarkRow, SegmentRow, StoreColumn, StoreView};
 use crate::names::printable;
@@ -242,7 +242,7 @@ fn brief(summary: &Summary, totals: &Totals) -> Brief {
 }
 
 /// A mark by its name; `None` for what only ends or counts something.
-fn mark_row(at_real: u64, text: &[u8]) -> Option<MarkRow> {
+pub fn mark_row(at_real: u64, text: &[u8]) -> Option<MarkRow> {
     let (name, plain) = match marks::parse(text) {
         Marker::Instant { name } => (name, true),
         Marker::Begin { name } | Marker::AsyncBegin { name, .. } => (name, false),

@@ -19,7 +19,7 @@ use super::screens::{self, overview, timeline};
 use super::state::{Effect, Msg, Popup, Screen, Slot, State};
 use crate::sched::summary::Window;
 
-/// Ticks after which the list of segments is looked at again while something records.
+/// Ticks after which the lists of files are looked at again while something records.
 const LIST_AGAIN: u64 = 40;
 
 /// Changes the state; says what should be done.
@@ -36,8 +36,8 @@ pub fn update(state: &mut State, msg: Msg) -> Vec<Effect> {
             tick = true;
             state.ticks += 1;
             state.waiting = if state.main.open.is_some() { state.waiting.saturating_add(1) } else { 0 };
-            if state.screen == Screen::Segments && state.has_live && state.ticks.is_multiple_of(LIST_AGAIN) {
-                ask_store(state, &mut out);
+            if state.has_live && state.ticks.is_multiple_of(LIST_AGAIN) {
+                list_again(state, &mut out);
             }
             if let Some(notice) = &mut state.notice {
                 notice.ticks = notice.ticks.saturating_sub(1);
@@ -84,15 +84,21 @@ fn wanted(state: &State) -> Option<Ask> {
             page: page_on_view(state),
         }),
         Screen::Segments => growing_from(state).map(|from| Ask::Growing { from }),
-        Screen::Snapshots => None,
+        Screen::Snapshots => {
+            state.snapshots.listed.growing.filter(|_| records(state)).map(|from| Ask::Growing { from })
+        }
     }
 }
 
 /// Begin of the segment that the recorder writes now, if it is the newest of the list: a live model has its figures.
 fn growing_from(state: &State) -> Option<u64> {
     let newest = state.segments.data.as_ref()?.segments.last()?;
-    let grows = newest.growing && state.has_live && state.recorder.recording;
-    newest.window.filter(|_| grows).map(|window| window.from)
+    newest.window.filter(|_| newest.growing && records(state)).map(|window| window.from)
+}
+
+/// A recorder writes what the live model follows.
+fn records(state: &State) -> bool {
+    state.has_live && state.recorder.recording
 }
 
 /// The tracks on view and some more, which scrolling shows next. It moves on in steps of half a page, so that not each line
@@ -109,7 +115,9 @@ fn page_on_view(state: &State) -> Page {
 /// screen's numbers down, never the keys.
 fn ask_for_the_screen(state: &mut State, tick: bool, out: &mut Vec<Effect>) {
     let Some(ask) = wanted(state) else { return };
-    let moved_on = tick && state.cursor().is_live() && state.main.open.is_none();
+    // What grows does so whatever window is on view.
+    let goes_on = state.cursor().is_live() || matches!(ask, Ask::Growing { .. });
+    let moved_on = tick && goes_on && state.main.open.is_none();
     if moved_on || state.main.asked.as_ref() != Some(&ask) {
         post(state, ask, |s| &mut s.main, out);
     }
@@ -160,6 +168,15 @@ fn ask_query(state: &mut State, name: &'static str, out: &mut Vec<Effect>) {
 fn ask_comparison(state: &mut State, out: &mut Vec<Effect>) {
     let [Some(a), Some(b)] = state.compare else { return };
     post(state, Ask::Compare { a, b }, |s| &mut s.comparison, out);
+}
+
+/// Asks the keeper anew for the files that the screen on view lists.
+fn list_again(state: &State, out: &mut Vec<Effect>) {
+    match state.screen {
+        Screen::Segments => ask_store(state, out),
+        Screen::Snapshots => out.push(Effect::Do(Deed::Kept)),
+        _ => {}
+    }
 }
 
 /// Asks the keeper for the store's time line as the segments screen wants it.

@@ -19,6 +19,12 @@ pub(super) struct Print {
 const MAX_DEPTH: usize = 256;
 
 impl Model {
+    /// Every marker written within the window, as it was written: ns on CLOCK_BOOTTIME and text.
+    pub fn marker_texts(&self, window: Window) -> impl Iterator<Item = (u64, NameId)> + '_ {
+        let at = |ts: u64| self.prints.partition_point(|p| p.ts < ts);
+        self.prints.range(at(window.from)..at(window.to.max(window.from))).map(|p| (p.ts, p.text))
+    }
+
     /// Markers that overlap the window, by their begin: slices (`B`/`E`), instants and plain text. `names` is the table of
     /// the decoder that fed the model.
     pub fn marks(&self, window: Window, names: &NameTable) -> Vec<Mark> {

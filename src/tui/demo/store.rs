@@ -81,7 +81,7 @@ pub fn kept() -> KeptView {
         marks: vec![mark(7, "epoch 2", true), mark(5, "step 813", false), mark(9, "step 812", false)],
         marked: 9_680,
         marks_cut: true,
-        grows: true,
+        growing: Some(EDGE - 60 * S),
         single: false,
     }
 }

@@ -28,7 +28,7 @@ pub fn draw(state: &State, pen: &mut Pen<'_>) {
         1 => "1 mark".to_string(),
         _ => format!("{listed} marks"),
     };
-    let growing = if view.grows && w >= 110 { "without those of the growing segment" } else { "" };
+    let growing = if view.growing.is_some() && w >= 110 { "without those of the growing segment" } else { "" };
     pen.rule(0, &["Snapshots and marks", &n, &show::bytes(bytes), &marks, growing]);
     let search = state.keymap.hint(Action::Search, Context::Timeline);
     if view.snapshots.is_empty() && view.marks.is_empty() {

@@ -6,7 +6,7 @@ use crate::tui::answers::{
     CompareRow, Crowd, Grouping, GrowingFigures, QueryView, RawEvent, SearchFor, Slice, TimelineView, Tracks,
 };
 use crate::tui::cursor::Cursor;
-use crate::tui::deeds::{KeptView, MarkRow, StoreView};
+use crate::tui::deeds::{KeptView, StoreView};
 use crate::tui::prompt::Prompt;
 use crate::tui::screens::columns::Column;
 use std::sync::Arc;
@@ -139,10 +139,12 @@ pub struct SegmentsState {
 /// Snapshots and marks.
 #[derive(Debug, Clone, Default)]
 pub struct SnapshotsState {
-    /// The lists, with the marks set from here.
+    /// The lists on view.
     pub kept: KeptView,
-    /// Set from here, newest first, until a footer lists them.
-    pub fresh_marks: Vec<MarkRow>,
+    /// As the files have them.
+    pub listed: KeptView,
+    /// What the growing segment has, by its begin.
+    pub growing: Option<(u64, GrowingFigures)>,
     /// The lists have come at least once.
     pub loaded: bool,
     /// Selected row.

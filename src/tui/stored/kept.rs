@@ -5,7 +5,7 @@ use crate::names::printable;
 use crate::sched::summary::Window;
 use crate::store::catalog::Entry;
 use crate::store::footer::{SnapshotNote, Totals};
-use crate::tui::deeds::{KeptView, SnapshotRow};
+use crate::tui::deeds::{KeptView, MarkRow, SnapshotRow};
 use crate::units::show;
 
 /// Snapshots, newest first, and marks, the plain ones first.
@@ -15,15 +15,22 @@ pub fn kept(listing: &Listing<'_>, summaries: &mut Summaries) -> KeptView {
     snapshots.sort_by_key(|s| std::cmp::Reverse(s.taken_real));
     let mut view = KeptView { snapshots, single: listing.single, ..KeptView::default() };
     for entry in listing.segments {
-        view.grows |= entry.is_growing();
+        if entry.is_growing() {
+            view.growing = entry.totals.as_ref().map(|t| t.start);
+        }
         let Some(totals) = entry.totals.as_ref().filter(|t| t.marks > 0) else { continue };
         let brief = brief_of(summaries, entry, totals);
         view.marked = view.marked.saturating_add(totals.marks);
         view.marks_cut |= totals.marks > brief.held;
         view.marks.extend_from_slice(&brief.marks);
     }
-    view.marks.sort_by_key(|m| (!m.plain, std::cmp::Reverse(m.at_real)));
+    put_in_order(&mut view.marks);
     view
+}
+
+/// The plain ones, then the others, each newest first.
+pub fn put_in_order(marks: &mut [MarkRow]) {
+    marks.sort_by_key(|m| (!m.plain, std::cmp::Reverse(m.at_real)));
 }
 
 fn snapshot_row(entry: &Entry, totals: &Totals) -> SnapshotRow {
@@ -83,7 +90,7 @@ mod tests {
         let mut summaries = Summaries::default();
         let view = kept(&Listing { segments: &[entry], ..Listing::default() }, &mut summaries);
         assert!((held as u64) < total && view.marks.len() <= held, "{held} of {total}");
-        assert_eq!((view.marked, view.marks_cut, view.grows), (total, true, false));
+        assert_eq!((view.marked, view.marks_cut, view.growing), (total, true, None));
         assert!(view.marks.is_sorted_by_key(|m| (!m.plain, std::cmp::Reverse(m.at_real))));
     }
 

@@ -1,6 +1,10 @@
 //! What keys, clicks and pastes do, step by step.
 
 use super::*;
+use crate::sched::summary::Window;
+use crate::tui::answers::{Ask, Question};
+use crate::tui::cursor::Cursor;
+use crate::tui::deeds::MarkRow;
 
 #[test]
 fn enter_goes_to_the_thread_and_escape_comes_back() {
@@ -123,21 +127,33 @@ fn mark_and_palette() {
 }
 
 #[test]
-fn a_mark_set_here_is_listed_before_any_footer_has_it() {
+fn marks_of_the_growing_segment_are_listed_before_any_footer_has_them() {
     let mut s = full(120, 40, "mono");
     press(&mut s, "f4");
-    let effects = update(&mut s, Msg::Done(Done::Mark("deploy".into())));
-    demo::settle(&mut s, effects);
-    assert_eq!(&*s.snapshots.kept.marks[0].text, "deploy");
-    assert_eq!(s.snapshots.kept.marks.len(), 4);
+    let texts = |s: &State| s.snapshots.kept.marks.iter().map(|m| m.text.to_string()).collect::<Vec<_>>();
+    assert_eq!(texts(&s), ["deploy 17", "epoch 2", "step 813", "step 812"]);
+    assert_eq!(s.snapshots.kept.marked, 9_682);
     let shown = text(&demo::drawn(&s));
-    assert!(shown.contains("deploy"), "{shown}");
-    // Once a footer has it, it is listed once.
-    let at_real = s.snapshots.kept.marks[0].at_real + demo::S;
+    assert!(shown.contains("deploy 17") && !shown.contains("without those of the growing"), "{shown}");
+    // The next one, whoever set it: the worker is asked at each tick, in the past, too.
+    s.cursor = Cursor::on(Window { from: demo::EDGE - 20 * demo::S, to: demo::EDGE - 10 * demo::S });
+    let effects = update(&mut s, Msg::Tick);
+    assert!(matches!(&effects[..], [Effect::Ask(Question { ask: Ask::Growing { .. }, .. })]), "{effects:?}");
+    // Once a footer has them they are listed once.
     let mut view = demo::kept();
-    view.marks.insert(0, crate::tui::deeds::MarkRow { at_real, text: "deploy".into(), plain: true });
+    view.growing = Some(demo::EDGE);
+    view.marks.insert(0, MarkRow { at_real: demo::REAL - 2 * demo::S, text: "deploy 17".into(), plain: true });
     update(&mut s, Msg::Done(Done::Kept(Box::new(view))));
-    assert_eq!(s.snapshots.kept.marks.iter().filter(|m| &*m.text == "deploy").count(), 1);
+    assert_eq!(texts(&s).iter().filter(|text| *text == "deploy 17").count(), 1);
+}
+
+#[test]
+fn where_nothing_live_has_the_growing_segment_its_marks_are_told_to_be_missing() {
+    let mut s = full(120, 40, "mono");
+    s.has_live = false;
+    press(&mut s, "f4");
+    let shown = text(&demo::drawn(&s));
+    assert!(!shown.contains("deploy 17") && shown.contains("without those of the growing segment"), "{shown}");
 }
 
 #[test]
@@ -172,7 +188,7 @@ fn worst_wait_waker_and_preemptor() {
     let effects = update(&mut s, Msg::Key(crate::tui::keys::Key::char('P')));
     let asked = effects.iter().any(|e| {
         matches!(e, Effect::Ask(q)
-        if matches!(q.ask, crate::tui::answers::Ask::Slice { track: TrackId::Thread(4), .. }))
+        if matches!(q.ask, Ask::Slice { track: TrackId::Thread(4), .. }))
     });
     assert!(asked, "logship pushed it off: {effects:?}");
     let mut s = full(120, 40, "mono");
@@ -180,7 +196,7 @@ fn worst_wait_waker_and_preemptor() {
     let effects = update(&mut s, Msg::Key(crate::tui::keys::Key::char('W')));
     let asked = effects.iter().any(|e| {
         matches!(e, Effect::Ask(q)
-        if matches!(q.ask, crate::tui::answers::Ask::Slice { track: TrackId::Thread(6), .. }))
+        if matches!(q.ask, Ask::Slice { track: TrackId::Thread(6), .. }))
     });
     assert!(asked, "rsyslogd woke it: {effects:?}");
 }

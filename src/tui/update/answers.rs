@@ -1,18 +1,14 @@
 //! Answers of the worker and the keeper, taken in.
 
-use super::{ask_chain, ask_events, ask_store, go, lists};
+use super::{ask_chain, ask_events, go, list_again, lists};
 use crate::sched::fold::Utid;
 use crate::sched::summary::TrackId;
-use crate::tui::answers::{Answer, Ask, Reply, Slice, Tracks};
-use crate::tui::deeds::{Deed, Done, MarkRow};
+use crate::store::footer::MAX_MARKS;
+use crate::tui::answers::{Answer, Ask, GrowingFigures, Reply, Slice, Tracks};
+use crate::tui::deeds::Done;
 use crate::tui::labels::NewLabels;
-use crate::tui::state::{Effect, Popup, Screen, State};
-
-/// Marks set from here that are remembered until a footer has them.
-const FRESH: usize = 64;
-/// A mark in a footer of the same text is the one that was set from here when they are this near to one another, ns: what is
-/// known here is only about when it was asked for.
-const SAME: u64 = 2_000_000_000;
+use crate::tui::state::{Effect, Popup, Screen, SnapshotsState, State};
+use crate::tui::stored::put_in_order;
 
 /// An answer came. What it says about words, clocks and the extent always counts; the data only while it is still wanted.
 pub fn take(state: &mut State, answer: Answer, out: &mut Vec<Effect>) {
@@ -107,6 +103,15 @@ fn take_main(state: &mut State, reply: Reply) {
         (Screen::Segments, Reply::Growing(from, figures)) => {
             state.segments.growing = figures.map(|figures| (from, figures));
         }
+        (Screen::Snapshots, Reply::Growing(from, figures)) => {
+            let growing = figures.map(|figures| (from, figures));
+            let marks = |growing: &Option<(u64, GrowingFigures)>| growing.as_ref().map(|g| (g.0, g.1.marked));
+            let news = marks(&growing) != marks(&state.snapshots.growing);
+            state.snapshots.growing = growing;
+            if news {
+                list_growing_marks(&mut state.snapshots);
+            }
+        }
         (Screen::Cpu(cpu), Reply::Cpu(data)) if data.row.cpu == cpu => state.cpu.data = Some(data),
         (Screen::Timeline, Reply::Timeline(data)) => {
             let track = state.timeline.data.as_ref().and_then(|d| d.tracks.get(state.timeline.track)).map(|t| t.id);
@@ -119,6 +124,19 @@ fn take_main(state: &mut State, reply: Reply) {
         (_, Reply::Failed(why)) => state.complain(&*why),
         _ => {}
     }
+}
+
+/// Puts the marks of the growing segment, which are in no footer yet, to those that are.
+fn list_growing_marks(snapshots: &mut SnapshotsState) {
+    let mut kept = snapshots.listed.clone();
+    if let Some((_, figures)) = snapshots.growing.as_ref().filter(|(from, _)| kept.growing == Some(*from)) {
+        kept.growing = None;
+        kept.marked = kept.marked.saturating_add(figures.marked);
+        kept.marks_cut |= figures.marked > MAX_MARKS as u64;
+        kept.marks.extend_from_slice(&figures.marks);
+        put_in_order(&mut kept.marks);
+    }
+    snapshots.kept = kept;
 }
 
 /// Selects a track, if it is there.
@@ -198,20 +216,9 @@ pub fn done(state: &mut State, done: Done, out: &mut Vec<Effect>) {
             if state.may_copy {
                 out.push(Effect::Copy(path.to_string()));
             }
-            match state.screen {
-                Screen::Snapshots => out.push(Effect::Do(Deed::Kept)),
-                Screen::Segments => ask_store(state, out),
-                _ => {}
-            }
+            list_again(state, out);
         }
-        Done::Mark(text) => {
-            state.tell(format!("marked “{text}”"));
-            state.snapshots.fresh_marks.insert(0, MarkRow { at_real: state.recorder.now_real, text, plain: true });
-            state.snapshots.fresh_marks.truncate(FRESH);
-            if state.screen == Screen::Snapshots {
-                out.push(Effect::Do(Deed::Kept));
-            }
-        }
+        Done::Mark(text) => state.tell(format!("marked “{text}”")),
         Done::Store(view) => {
             let first = state.segments.data.is_none();
             state.segments.data = Some(view);
@@ -220,16 +227,9 @@ pub fn done(state: &mut State, done: Done, out: &mut Vec<Effect>) {
             }
         }
         Done::Kept(view) => {
-            let mut view = *view;
-            // Marks of the growing segment are in no footer yet: those set from here are kept until they are.
-            // (They are plain, and those stand first.)
-            let plain = &view.marks[..view.marks.partition_point(|m| m.plain)];
-            let listed = |m: &MarkRow| plain.iter().any(|l| l.at_real.abs_diff(m.at_real) < SAME && l.text == m.text);
-            state.snapshots.fresh_marks.retain(|m| !listed(m));
-            view.marked += state.snapshots.fresh_marks.len() as u64;
-            view.marks.splice(..0, state.snapshots.fresh_marks.iter().cloned());
-            state.snapshots.kept = view;
+            state.snapshots.listed = *view;
             state.snapshots.loaded = true;
+            list_growing_marks(&mut state.snapshots);
         }
         Done::Failed(why) => state.complain(&*why),
     }

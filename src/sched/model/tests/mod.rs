@@ -309,6 +309,8 @@ fn markers_nest_and_reach_over_the_window() {
     assert_eq!(marks(ms(135, 300)), [(110, 620, 0, "a".into()), (140, 140, 1, "hello".into())]);
     let hit = model.search(&SearchFor::Mark("ell".into()), 0, true, &names).unwrap();
     assert_eq!((hit.at.from, hit.utid), (140 * MS, Some(utid(&model, 7))));
+    let texts: Vec<_> = model.marker_texts(ms(120, 620)).map(|(ts, text)| (ts / MS, names.bytes(text))).collect();
+    assert_eq!(texts, [(120, &b"B|7|b"[..]), (130, b"E|7"), (140, b"hello")]);
 }
 
 #[test]
