@@ -14,13 +14,28 @@ use rustc_hash::FxHashMap;
 const INSTEAD_PART: u64 = 200;
 /// For so many of them, those that waited most.
 const INSTEAD_FOR: usize = 128;
-/// From so many waits of each, spread evenly: of more than these it is an estimate.
+/// Of more waits than these it is an estimate …
 const INSTEAD_WAITS: u64 = 2048;
+/// … from so many of each length (powers of two), spread evenly. Three waits of a second are nothing among a hundred thousand of
+/// a microsecond by count, and nearly all of the time.
+const INSTEAD_ALIKE: u64 = 256;
 /// From so many stretches of CPUs, for one thread and for all of them together.
 const INSTEAD_EACH: usize = 1 << 14;
 const INSTEAD_ALL: usize = 1 << 17;
 /// Stretches of a CPU looked at to tell who ran instead, on the thread's own screen.
 pub(super) const ALL_STRETCHES: usize = 1 << 20;
+
+/// Lengths of waits by powers of two, ns.
+const LENGTHS: usize = 65;
+
+fn length_class(ns: u64) -> usize {
+    (u64::BITS - ns.leading_zeros()) as usize
+}
+
+/// Of the waits of each length, one in so many is looked at.
+type Every = [u64; LENGTHS];
+/// All of them.
+pub(super) const ALL_WAITS: Every = [1; LENGTHS];
 
 impl Model {
     /// Fills in who ran instead, for the rows of a table.
@@ -30,22 +45,48 @@ impl Model {
         order.sort_unstable_by_key(|&i| std::cmp::Reverse(rows[i].times.ready()));
         let mut all = INSTEAD_ALL;
         for &i in order.iter().take(INSTEAD_FOR) {
-            let every = (rows[i].latency.count / INSTEAD_WAITS + 1) as usize;
             let budget = all.min(INSTEAD_EACH);
-            let (who, left) = self.ran_instead_every(every, rows[i].utid, window, budget);
+            let every = self.every_for(rows[i].utid, window);
+            let (who, left) = self.ran_instead_every(&every, rows[i].utid, window, budget);
             all -= budget - left;
-            rows[i].ran_instead = most_of(&who, every > 1 || left == 0);
+            rows[i].ran_instead = most_of(&who, every != ALL_WAITS || left == 0);
         }
     }
 
     /// Who ran on its CPU while a thread was ready, by share of that waiting time; without the idle thread and itself.
     /// Nobody is named where the data was sampled: who ran in which part of a look is not known.
     pub fn ran_instead(&self, utid: Utid, window: Window) -> Vec<Share> {
-        self.ran_instead_every(1, utid, window, ALL_STRETCHES).0
+        self.ran_instead_every(&ALL_WAITS, utid, window, ALL_STRETCHES).0
     }
 
-    /// The same from every n-th wait, looking at `budget` stretches of CPUs at most; also what is left of the budget.
-    pub(super) fn ran_instead_every(&self, n: usize, utid: Utid, window: Window, budget: usize) -> (Vec<Share>, usize) {
+    /// Which waits to look at so that a table stays cheap.
+    fn every_for(&self, utid: Utid, window: Window) -> Every {
+        let mut alike = [0; LENGTHS];
+        let Some(list) = self.kept.threads.get(utid as usize) else { return ALL_WAITS };
+        let (first, behind) = list.range(window);
+        for piece in list.pieces.range(first..behind).filter(|p| p.is_ready()) {
+            alike[length_class(self.within(utid, piece, window).len())] += 1;
+        }
+        if alike.iter().sum::<u64>() <= INSTEAD_WAITS {
+            ALL_WAITS
+        } else {
+            alike.map(|n| n.div_ceil(INSTEAD_ALIKE).max(1))
+        }
+    }
+
+    /// The part of a stretch that is in the window.
+    fn within(&self, utid: Utid, piece: &Piece, window: Window) -> Window {
+        Window { from: piece.start.max(window.from), to: self.end_of(utid, piece).min(window.to) }
+    }
+
+    /// The same from some of the waits, looking at `budget` stretches of CPUs at most; also what is left of the budget.
+    pub(super) fn ran_instead_every(
+        &self,
+        every: &Every,
+        utid: Utid,
+        window: Window,
+        budget: usize,
+    ) -> (Vec<Share>, usize) {
         let mut by: FxHashMap<Option<Utid>, u64> = FxHashMap::default();
         let (mut total, mut left) = (0, budget);
         if self.sampled() {
@@ -56,17 +97,25 @@ impl Model {
         let open = self.open_piece(utid).filter(|p| p.start < window.to);
         let pieces = (first..).zip(list.pieces.range(first..behind).chain(&open));
         let mut near = FxHashMap::default();
-        for (at, piece) in pieces.filter(|(_, p)| p.is_ready()).step_by(n) {
-            let wait = Window { from: piece.start.max(window.from), to: self.end_of(utid, piece).min(window.to) };
+        let mut met = [0; LENGTHS];
+        for (at, piece) in pieces.filter(|(_, p)| p.is_ready()) {
+            let wait = self.within(utid, piece, window);
+            // Each that is looked at stands for so many of its length.
+            let class = length_class(wait.len());
+            let stands_for = every[class];
+            met[class] += 1;
+            if (met[class] - 1) % stands_for != 0 {
+                continue;
+            }
             let Some(cpu) = self.wait_cpu_before(utid, piece, list.pieces.get(at + 1)) else { continue };
             if left == 0 {
                 break;
             }
-            total += wait.len();
+            total += wait.len() * stands_for;
             for slice in self.slices_near(cpu, wait, &mut near) {
                 left = left.saturating_sub(1);
                 if slice.utid != utid {
-                    *by.entry(Some(slice.utid)).or_default() += wait.overlap(slice.start, slice.end);
+                    *by.entry(Some(slice.utid)).or_default() += wait.overlap(slice.start, slice.end) * stands_for;
                 }
             }
         }

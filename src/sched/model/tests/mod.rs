@@ -1,6 +1,7 @@
 //! Answers of the model on one small story, with values worked out by hand. Times are written in ms.
 #![allow(clippy::unwrap_used)]
 
+mod instead;
 mod properties;
 mod unknown;
 
