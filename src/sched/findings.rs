@@ -95,11 +95,11 @@ fn starving(model: &Model, window: Window, rows: &[&ThreadRow], t: &Thresholds) 
 fn monopolised(model: &Model, window: Window, cpus: &[CpuRow], t: &Thresholds) -> Vec<(f64, Finding)> {
     let mut found = Vec::new();
     for row in cpus.iter().filter(|c| c.busy.is_some_and(|b| b >= t.monopolised)) {
-        let Some((utid, ran, known, ready_ns)) = model.main_user(row.cpu, window) else { continue };
-        let share = ran as f64 / known.max(1) as f64;
-        if share >= t.monopolised && ready_ns as f64 >= READY_BESIDE * window.len() as f64 {
-            let kind = FindingKind::Monopolised { cpu: row.cpu, utid, share, ready_ns };
-            found.push((share, Finding { severity: Severity::Warning, kind, at: window }));
+        let Some(user) = model.main_user(row.cpu, window) else { continue };
+        let share = user.ran as f64 / user.known.max(1) as f64;
+        if share >= t.monopolised && user.ready_ns as f64 >= READY_BESIDE * window.len() as f64 {
+            let kind = FindingKind::Monopolised { cpu: row.cpu, utid: user.utid, share, ready_ns: user.ready_ns };
+            found.push((share, Finding { severity: Severity::Warning, kind, at: user.longest }));
         }
     }
     found

@@ -133,20 +133,39 @@ impl Model {
     }
 }
 
+/// Who used most of a CPU, and of how much.
+#[derive(Debug, Clone, Copy)]
+pub(in super::super) struct MainUser {
+    /// Who.
+    pub utid: Utid,
+    /// For how long it ran, ns.
+    pub ran: u64,
+    /// For how long it is known who ran, ns.
+    pub known: u64,
+    /// For how long others were ready there meanwhile, ns each.
+    pub ready_ns: u64,
+    /// The longest it ran at a stretch, within the window.
+    pub longest: Window,
+}
+
 /// What the detectors count.
 impl Model {
-    /// Who used most of a CPU: utid, its ns, known ns of the CPU, and for how long others were ready there meanwhile.
-    pub(in super::super) fn main_user(&self, cpu: u32, window: Window) -> Option<(Utid, u64, u64, u64)> {
-        let mut by: FxHashMap<Utid, u64> = FxHashMap::default();
+    /// Who used most of a CPU.
+    pub(in super::super) fn main_user(&self, cpu: u32, window: Window) -> Option<MainUser> {
+        let mut by: FxHashMap<Utid, (u64, Window)> = FxHashMap::default();
         let mut known = 0;
         for slice in self.slices(cpu, window) {
-            let ns = window.overlap(slice.start, slice.end);
-            *by.entry(slice.utid).or_default() += ns;
-            known += ns;
+            let at = Window { from: slice.start.max(window.from), to: slice.end.min(window.to) };
+            let (ran, longest) = by.entry(slice.utid).or_insert((0, at));
+            *ran += at.len();
+            known += at.len();
+            if at.len() > longest.len() {
+                *longest = at;
+            }
         }
-        let (utid, ran) = by.into_iter().filter(|b| b.0 != IDLE).max_by_key(|b| (b.1, b.0))?;
-        let ready = self.kept.cpus.get(cpu as usize)?.cells.sum(window.from, window.to, self.edge()).0.ready_ns;
-        Some((utid, ran, known, ready))
+        let (utid, (ran, longest)) = by.into_iter().filter(|b| b.0 != IDLE).max_by_key(|b| (b.1.0, b.0))?;
+        let ready_ns = self.kept.cpus.get(cpu as usize)?.cells.sum(window.from, window.to, self.edge()).0.ready_ns;
+        Some(MainUser { utid, ran, known, ready_ns, longest })
     }
 
     /// Who pushed a thread off, by how often.

@@ -171,14 +171,15 @@ fn findings_carry_their_numbers() {
 #[test]
 fn one_thread_with_a_cpu_while_others_wait_there() {
     let model = told(&story());
-    // From 300 to 600 ms thread 8 has CPU 0 and 7 waits there.
-    let found = model.overview(ms(300, 600), 1, 1, &Thresholds::default()).findings;
+    // From 300 to 600 ms thread 8 has CPU 0 and 7 waits there; before that 7 ran.
+    let found = model.overview(ms(280, 600), 1, 1, &Thresholds::default()).findings;
     let at_fault = found.iter().find_map(|f| match f.kind {
-        FindingKind::Monopolised { cpu, utid, share, ready_ns } => Some((cpu, utid, share, ready_ns)),
+        FindingKind::Monopolised { cpu, utid, share, ready_ns } => Some((cpu, utid, share, ready_ns, f.at)),
         _ => None,
     });
-    let (cpu, who, share, ready_ns) = at_fault.unwrap();
-    assert_eq!((cpu, who, share), (0, utid(&model, 8), 1.0));
+    let (cpu, who, share, ready_ns, at) = at_fault.unwrap();
+    assert_eq!((cpu, who, share), (0, utid(&model, 8), 300.0 / 320.0));
+    assert_eq!(at, ms(300, 600), "where it ran, to jump to");
     // Counted in cells of 134 ms, so a little of the neighbourhood is in it.
     assert!((300 * MS..440 * MS).contains(&ready_ns), "{ready_ns}");
 }
