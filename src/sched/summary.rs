@@ -182,7 +182,7 @@ pub struct Instead {
     pub utid: Utid,
     /// Share of the waiting time, 0..=1.
     pub share: f64,
-    /// Reckoned from some of very many waits.
+    /// Reckoned from who ran at some instants, for it waited beside very many stretches.
     pub estimated: bool,
 }
 

@@ -65,7 +65,7 @@ impl Model {
             wakers: ranked_of(wakers, total),
             functions: self.blocked_functions(utid, window),
             preemptors: ranked_of(preemptors, total),
-            ran_instead: self.ran_instead(utid, window),
+            ran_instead: self.ran_instead(utid, window).0,
             roots,
         }
     }

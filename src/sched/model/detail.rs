@@ -5,7 +5,7 @@ use super::super::latency::{Latencies, Log2Histogram};
 use super::super::summary::{CpuDetail, CpuRow, Share, ThreadDetail, Window};
 use super::super::threads::IDLE;
 use super::Model;
-use super::instead::{ALL_STRETCHES, ALL_WAITS, most_of};
+use super::instead::most_of;
 use super::overview::Edges;
 use super::piece::{Kind, Piece};
 use crate::names::NameId;
@@ -50,8 +50,8 @@ impl Model {
         }
         worst.sort_unstable_by_key(|p| (std::cmp::Reverse(self.end_of(utid, p) - p.start), p.start));
         worst.truncate(WORST);
-        let (ran_instead, left) = self.ran_instead_every(&ALL_WAITS, utid, window, ALL_STRETCHES);
-        row.ran_instead = most_of(&ran_instead, left == 0);
+        let (ran_instead, estimated) = self.ran_instead(utid, window);
+        row.ran_instead = most_of(&ran_instead, estimated);
         Some(ThreadDetail {
             row,
             prio,

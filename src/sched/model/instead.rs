@@ -14,28 +14,16 @@ use rustc_hash::FxHashMap;
 const INSTEAD_PART: u64 = 200;
 /// For so many of them, those that waited most.
 const INSTEAD_FOR: usize = 128;
-/// Of more waits than these it is an estimate …
-const INSTEAD_WAITS: u64 = 2048;
-/// … from so many of each length (powers of two), spread evenly. Three waits of a second are nothing among a hundred thousand of
-/// a microsecond by count, and nearly all of the time.
-const INSTEAD_ALIKE: u64 = 256;
-/// From so many stretches of CPUs, for one thread and for all of them together.
-const INSTEAD_EACH: usize = 1 << 14;
-const INSTEAD_ALL: usize = 1 << 17;
-/// Stretches of a CPU looked at to tell who ran instead, on the thread's own screen.
-pub(super) const ALL_STRETCHES: usize = 1 << 20;
-
-/// Lengths of waits by powers of two, ns.
-const LENGTHS: usize = 65;
-
-fn length_class(ns: u64) -> usize {
-    (u64::BITS - ns.leading_zeros()) as usize
-}
-
-/// Of the waits of each length, one in so many is looked at.
-type Every = [u64; LENGTHS];
-/// All of them.
-pub(super) const ALL_WAITS: Every = [1; LENGTHS];
+/// So many stretches of CPUs are looked at for one row of a table, and for all of its rows together. Who waited beside more is
+/// looked at …
+const ROW_STRETCHES: usize = 1 << 14;
+const TABLE_STRETCHES: usize = 1 << 17;
+/// … at so many instants, spread evenly over the time it waited: neither its short waits, nor the short stretches beside them,
+/// nor the first of either weigh more than the time they took. A share is right to a few of these.
+const ROW_INSTANTS: u64 = 1 << 10;
+/// The same on the thread's own screen.
+const SCREEN_STRETCHES: usize = 1 << 20;
+const SCREEN_INSTANTS: u64 = 1 << 14;
 
 impl Model {
     /// Fills in who ran instead, for the rows of a table.
@@ -43,84 +31,84 @@ impl Model {
         let mut order: Vec<usize> =
             (0..rows.len()).filter(|&i| rows[i].times.ready() > window.len() / INSTEAD_PART).collect();
         order.sort_unstable_by_key(|&i| std::cmp::Reverse(rows[i].times.ready()));
-        let mut all = INSTEAD_ALL;
+        let mut left = TABLE_STRETCHES;
         for &i in order.iter().take(INSTEAD_FOR) {
-            let budget = all.min(INSTEAD_EACH);
-            let every = self.every_for(rows[i].utid, window);
-            let (who, left) = self.ran_instead_every(&every, rows[i].utid, window, budget);
-            all -= budget - left;
-            rows[i].ran_instead = most_of(&who, every != ALL_WAITS || left == 0);
+            let utid = rows[i].utid;
+            let exact = self.ran_instead_beside(utid, window, left.min(ROW_STRETCHES));
+            left -= exact.as_ref().map_or(left.min(ROW_STRETCHES), |e| e.1);
+            rows[i].ran_instead = match exact {
+                Some((who, _)) => most_of(&who, false),
+                None => most_of(&self.ran_instead_at(utid, window, ROW_INSTANTS), true),
+            };
         }
     }
 
-    /// Who ran on its CPU while a thread was ready, by share of that waiting time; without the idle thread and itself.
-    /// Nobody is named where the data was sampled: who ran in which part of a look is not known.
-    pub fn ran_instead(&self, utid: Utid, window: Window) -> Vec<Share> {
-        self.ran_instead_every(&ALL_WAITS, utid, window, ALL_STRETCHES).0
-    }
-
-    /// Which waits to look at so that a table stays cheap.
-    fn every_for(&self, utid: Utid, window: Window) -> Every {
-        let mut alike = [0; LENGTHS];
-        let Some(list) = self.kept.threads.get(utid as usize) else { return ALL_WAITS };
-        let (first, behind) = list.range(window);
-        for piece in list.pieces.range(first..behind).filter(|p| p.is_ready()) {
-            alike[length_class(self.within(utid, piece, window).len())] += 1;
-        }
-        if alike.iter().sum::<u64>() <= INSTEAD_WAITS {
-            ALL_WAITS
-        } else {
-            alike.map(|n| n.div_ceil(INSTEAD_ALIKE).max(1))
+    /// Who ran on its CPU while a thread was ready, by share of that waiting time; without the idle thread and itself. True
+    /// with it: reckoned from some instants of very many stretches. Nobody is named where the data was sampled: who ran in
+    /// which part of a look is not known.
+    pub fn ran_instead(&self, utid: Utid, window: Window) -> (Vec<Share>, bool) {
+        match self.ran_instead_beside(utid, window, SCREEN_STRETCHES) {
+            Some((who, _)) => (who, false),
+            None => (self.ran_instead_at(utid, window, SCREEN_INSTANTS), true),
         }
     }
 
-    /// The part of a stretch that is in the window.
-    fn within(&self, utid: Utid, piece: &Piece, window: Window) -> Window {
-        Window { from: piece.start.max(window.from), to: self.end_of(utid, piece).min(window.to) }
-    }
-
-    /// The same from some of the waits, looking at `budget` stretches of CPUs at most; also what is left of the budget.
-    pub(super) fn ran_instead_every(
-        &self,
-        every: &Every,
-        utid: Utid,
-        window: Window,
-        budget: usize,
-    ) -> (Vec<Share>, usize) {
+    /// The same exactly, and beside how many stretches it waited; `None` if they are more than `most`.
+    fn ran_instead_beside(&self, utid: Utid, window: Window, most: usize) -> Option<(Vec<Share>, usize)> {
         let mut by: FxHashMap<Option<Utid>, u64> = FxHashMap::default();
-        let (mut total, mut left) = (0, budget);
-        if self.sampled() {
-            return (Vec::new(), budget);
-        }
-        let Some(list) = self.kept.threads.get(utid as usize) else { return (Vec::new(), budget) };
-        let (first, behind) = list.range(window);
-        let open = self.open_piece(utid).filter(|p| p.start < window.to);
-        let pieces = (first..).zip(list.pieces.range(first..behind).chain(&open));
         let mut near = FxHashMap::default();
-        let mut met = [0; LENGTHS];
-        for (at, piece) in pieces.filter(|(_, p)| p.is_ready()) {
-            let wait = self.within(utid, piece, window);
-            // Each that is looked at stands for so many of its length.
-            let class = length_class(wait.len());
-            let stands_for = every[class];
-            met[class] += 1;
-            if (met[class] - 1) % stands_for != 0 {
-                continue;
-            }
-            let Some(cpu) = self.wait_cpu_before(utid, piece, list.pieces.get(at + 1)) else { continue };
-            if left == 0 {
-                break;
-            }
-            total += wait.len() * stands_for;
+        let (mut total, mut looked) = (0, 0);
+        for (cpu, wait) in self.ready_on(utid, window) {
+            total += wait.len();
             for slice in self.slices_near(cpu, wait, &mut near) {
-                left = left.saturating_sub(1);
+                looked += 1;
+                if looked > most {
+                    return None;
+                }
                 if slice.utid != utid {
-                    *by.entry(Some(slice.utid)).or_default() += wait.overlap(slice.start, slice.end) * stands_for;
+                    *by.entry(Some(slice.utid)).or_default() += wait.overlap(slice.start, slice.end);
                 }
             }
         }
-        by.retain(|who, ns| *ns > 0 && *who != Some(IDLE));
-        (ranked_of(by, total), left)
+        Some((without_idle(by, total), looked))
+    }
+
+    /// The same from who ran at `n` instants of the waiting time.
+    fn ran_instead_at(&self, utid: Utid, window: Window, n: u64) -> Vec<Share> {
+        let total: u64 = self.ready_on(utid, window).map(|(_, wait)| wait.len()).sum();
+        // In the middle of each n-th part of it.
+        let instant = |k: u64| (u128::from(total) * u128::from(2 * k + 1) / u128::from(2 * n)) as u64;
+        let mut by: FxHashMap<Option<Utid>, u64> = FxHashMap::default();
+        let mut near = FxHashMap::default();
+        let (mut waited, mut k) = (0, 0);
+        for (cpu, wait) in self.ready_on(utid, window) {
+            while k < n && instant(k) < waited + wait.len() {
+                let at = wait.from + (instant(k) - waited);
+                let slice = self.slices_near(cpu, Window { from: at, to: at + 1 }, &mut near).next();
+                if let Some(slice) = slice.filter(|s| s.utid != utid) {
+                    *by.entry(Some(slice.utid)).or_default() += 1;
+                }
+                k += 1;
+            }
+            waited += wait.len();
+        }
+        by.values_mut().for_each(|count| *count = (u128::from(*count) * u128::from(total) / u128::from(n)) as u64);
+        without_idle(by, total)
+    }
+
+    /// When within the window a thread was ready, and for which CPU, as far as that is known; in time order.
+    fn ready_on(&self, utid: Utid, window: Window) -> impl Iterator<Item = (u32, Window)> + '_ {
+        let list = self.kept.threads.get(utid as usize).filter(|_| !self.sampled());
+        let open = self.open_piece(utid).filter(|p| p.start < window.to);
+        list.into_iter().flat_map(move |list| {
+            let (first, behind) = list.range(window);
+            let pieces = (first..).zip(list.pieces.range(first..behind).copied().chain(open));
+            pieces.filter(|(_, piece)| piece.is_ready()).filter_map(move |(at, piece)| {
+                let cpu = self.wait_cpu_before(utid, &piece, list.pieces.get(at + 1))?;
+                let to = self.end_of(utid, &piece).min(window.to);
+                Some((cpu, Window { from: piece.start.max(window.from), to }))
+            })
+        })
     }
 
     /// [`Model::wait_cpu`] for who has the interval that comes next at hand.
@@ -152,6 +140,11 @@ impl Model {
         let open = open.filter(|s| s.start < window.to && s.end > window.from);
         closed.copied().take_while(move |s| s.start < window.to).chain(open)
     }
+}
+
+fn without_idle(mut by: FxHashMap<Option<Utid>, u64>, total: u64) -> Vec<Share> {
+    by.retain(|who, ns| *ns > 0 && *who != Some(IDLE));
+    ranked_of(by, total)
 }
 
 /// The first of those who ran instead.
