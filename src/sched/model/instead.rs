@@ -33,12 +33,16 @@ impl Model {
         order.sort_unstable_by_key(|&i| std::cmp::Reverse(rows[i].times.ready()));
         let mut left = TABLE_STRETCHES;
         for &i in order.iter().take(INSTEAD_FOR) {
-            let utid = rows[i].utid;
-            let exact = self.ran_instead_beside(utid, window, left.min(ROW_STRETCHES));
-            left -= exact.as_ref().map_or(left.min(ROW_STRETCHES), |e| e.1);
+            let (utid, most) = (rows[i].utid, left.min(ROW_STRETCHES));
+            // It waited beside one at least each time.
+            let few = rows[i].latency.count <= most as u64;
+            let exact = if few { self.ran_instead_beside(utid, window, most) } else { None };
+            if few {
+                left -= exact.as_ref().map_or(most, |e| e.1);
+            }
             rows[i].ran_instead = match exact {
                 Some((who, _)) => most_of(&who, false),
-                None => most_of(&self.ran_instead_at(utid, window, ROW_INSTANTS), true),
+                None => most_of(&self.ran_instead_at(utid, window, rows[i].times.ready(), ROW_INSTANTS), true),
             };
         }
     }
@@ -49,7 +53,10 @@ impl Model {
     pub fn ran_instead(&self, utid: Utid, window: Window) -> (Vec<Share>, bool) {
         match self.ran_instead_beside(utid, window, SCREEN_STRETCHES) {
             Some((who, _)) => (who, false),
-            None => (self.ran_instead_at(utid, window, SCREEN_INSTANTS), true),
+            None => {
+                let ready = self.ready_on(utid, window).map(|(_, wait)| wait.len()).sum();
+                (self.ran_instead_at(utid, window, ready, SCREEN_INSTANTS), true)
+            }
         }
     }
 
@@ -73,9 +80,8 @@ impl Model {
         Some((without_idle(by, total), looked))
     }
 
-    /// The same from who ran at `n` instants of the waiting time.
-    fn ran_instead_at(&self, utid: Utid, window: Window, n: u64) -> Vec<Share> {
-        let total: u64 = self.ready_on(utid, window).map(|(_, wait)| wait.len()).sum();
+    /// The same from who ran at `n` instants of the waiting time, `total` ns in all.
+    fn ran_instead_at(&self, utid: Utid, window: Window, total: u64, n: u64) -> Vec<Share> {
         // In the middle of each n-th part of it.
         let instant = |k: u64| (u128::from(total) * u128::from(2 * k + 1) / u128::from(2 * n)) as u64;
         let mut by: FxHashMap<Option<Utid>, u64> = FxHashMap::default();
@@ -92,6 +98,8 @@ impl Model {
             }
             waited += wait.len();
         }
+        // Where for a part of it the CPU is not known, less than all was met.
+        let (n, total) = (k.max(1), total.min(waited));
         by.values_mut().for_each(|count| *count = (u128::from(*count) * u128::from(total) / u128::from(n)) as u64);
         without_idle(by, total)
     }
