@@ -82,26 +82,48 @@ impl Model {
 
     /// The same from who ran at `n` instants of the waiting time, `total` ns in all.
     fn ran_instead_at(&self, utid: Utid, window: Window, total: u64, n: u64) -> Vec<Share> {
-        // In the middle of each n-th part of it.
-        let instant = |k: u64| (u128::from(total) * u128::from(2 * k + 1) / u128::from(2 * n)) as u64;
-        let mut by: FxHashMap<Option<Utid>, u64> = FxHashMap::default();
-        let mut near = FxHashMap::default();
-        let (mut waited, mut k) = (0, 0);
-        for (cpu, wait) in self.ready_on(utid, window) {
-            while k < n && instant(k) < waited + wait.len() {
-                let at = wait.from + (instant(k) - waited);
-                let slice = self.slices_near(cpu, Window { from: at, to: at + 1 }, &mut near).next();
-                if let Some(slice) = slice.filter(|s| s.utid != utid) {
-                    *by.entry(Some(slice.utid)).or_default() += 1;
-                }
-                k += 1;
+        let Some(list) = self.kept.threads.get(utid as usize).filter(|_| !self.sampled()) else { return Vec::new() };
+        let mut instants = Instants { total, n, ..Instants::default() };
+        let (first, behind) = list.range(window);
+        for (block, ready) in list.blocks(first, behind) {
+            if let Some(ready) = ready.filter(|ready| instants.none_within(*ready)) {
+                instants.waited += ready;
+                continue;
             }
-            waited += wait.len();
+            for (at, piece) in (block.start..).zip(list.pieces.range(block)).filter(|(_, p)| p.is_ready()) {
+                self.look_at_instants(utid, piece, list.pieces.get(at + 1), window, &mut instants);
+            }
         }
-        // Where for a part of it the CPU is not known, less than all was met.
-        let (n, total) = (k.max(1), total.min(waited));
-        by.values_mut().for_each(|count| *count = (u128::from(*count) * u128::from(total) / u128::from(n)) as u64);
-        without_idle(by, total)
+        if let Some(open) = self.open_piece(utid).filter(|p| p.start < window.to && p.is_ready()) {
+            self.look_at_instants(utid, &open, None, window, &mut instants);
+        }
+        let part = |count: u64| u128::from(count) * u128::from(total) / u128::from(instants.met.max(1));
+        let by = instants.by.iter().map(|(who, count)| (*who, part(*count) as u64));
+        without_idle(by.collect(), total)
+    }
+
+    /// Who ran at the instants of one wait.
+    fn look_at_instants(
+        &self,
+        utid: Utid,
+        piece: &Piece,
+        next: Option<&Piece>,
+        window: Window,
+        instants: &mut Instants,
+    ) {
+        let from = piece.start.max(window.from);
+        let len = self.end_of(utid, piece).min(window.to).saturating_sub(from);
+        while let Some(after) = instants.next_within(len) {
+            // For which CPU it waited is not always known.
+            let Some(cpu) = self.wait_cpu_before(utid, piece, next) else { continue };
+            let at = Window { from: from + after, to: from + after + 1 };
+            let slice = self.slices_near(cpu, at, &mut instants.near).next();
+            instants.met += 1;
+            if let Some(slice) = slice.filter(|s| s.utid != utid) {
+                *instants.by.entry(Some(slice.utid)).or_default() += 1;
+            }
+        }
+        instants.waited += len;
     }
 
     /// When within the window a thread was ready, and for which CPU, as far as that is known; in time order.
@@ -147,6 +169,43 @@ impl Model {
         let open = if reaches { self.open_slice(cpu) } else { None };
         let open = open.filter(|s| s.start < window.to && s.end > window.from);
         closed.copied().take_while(move |s| s.start < window.to).chain(open)
+    }
+}
+
+/// Instants in the middle of each `n`-th part of a waiting time, and who ran then.
+#[derive(Debug, Default)]
+struct Instants {
+    /// The waiting time, ns.
+    total: u64,
+    n: u64,
+    /// Those passed.
+    passed: u64,
+    /// Waiting time passed, ns.
+    waited: u64,
+    /// Those at which the CPU was known.
+    met: u64,
+    by: FxHashMap<Option<Utid>, u64>,
+    near: FxHashMap<u32, usize>,
+}
+
+impl Instants {
+    fn next(&self) -> u64 {
+        (u128::from(self.total) * u128::from(2 * self.passed + 1) / u128::from(2 * self.n)) as u64
+    }
+
+    /// No instant is in the next `ns` of waiting time.
+    fn none_within(&self, ns: u64) -> bool {
+        self.passed >= self.n || self.next() >= self.waited.saturating_add(ns)
+    }
+
+    /// Goes on to the next instant, if it is in the next `ns` of waiting time: how far in.
+    fn next_within(&mut self, ns: u64) -> Option<u64> {
+        if self.none_within(ns) {
+            return None;
+        }
+        let after = self.next().saturating_sub(self.waited);
+        self.passed += 1;
+        Some(after)
     }
 }
 

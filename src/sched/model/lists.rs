@@ -6,6 +6,7 @@ use super::super::summary::{StateTimes, Window};
 use super::chunks::Chunks;
 use super::piece::{Kind, Piece};
 use std::collections::VecDeque;
+use std::ops::Range;
 
 /// One stretch of a CPU: who ran.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -82,6 +83,22 @@ impl ThreadList {
         if (self.first + self.pieces.len() as u64).is_multiple_of(BLOCK) {
             self.seal();
         }
+    }
+
+    /// The pieces of an index range block by block, with the time ready of those that are whole and touch neither end of it
+    /// (the first and the last piece of a window may reach beyond it).
+    pub fn blocks(&self, first: usize, behind: usize) -> impl Iterator<Item = (Range<usize>, Option<u64>)> + '_ {
+        let mut at = first;
+        std::iter::from_fn(move || {
+            let number = self.first + at as u64;
+            let to = (((number / BLOCK + 1) * BLOCK - self.first) as usize).min(behind);
+            let block = at..to;
+            let nth = (number / BLOCK - self.first / BLOCK) as usize;
+            let whole = at > first && to < behind && block.len() as u64 == BLOCK;
+            let before = |nth: usize| self.blocks.get(nth).map_or(&self.sums, |b| &b.before).times.ready();
+            at = to;
+            (!block.is_empty()).then(|| (block, whole.then(|| before(nth + 1).saturating_sub(before(nth)))))
+        })
     }
 
     /// Sums up the block that is now full. Where its beginning was forgotten meanwhile its sums are too small, but then
