@@ -261,7 +261,7 @@ pub struct Wait {
     pub preemptor: Option<Utid>,
     /// Blocked function.
     pub function: NameId,
-    /// Who ran on that CPU meanwhile, in time order, with ns each (idle = utid 0).
+    /// Who ran on that CPU meanwhile, with ns each (idle = utid 0), who ran longest first.
     pub meanwhile: Vec<(Utid, u64)>,
 }
 

@@ -324,11 +324,29 @@ fn a_spinning_threads_run_time_is_what_schedstat_counts() {
     while tid.load(Ordering::Acquire) == 0 {
         std::thread::yield_now();
     }
-    let tid = tid.load(Ordering::Acquire);
+    // What finds no room on the CPU that a thread is met on waits for the next look; where much else runs, for long.
+    let tries: Vec<Spun> = (0..5).map(|_| spun(tid.load(Ordering::Acquire))).collect();
+    stop.store(true, Ordering::Relaxed);
+    spinner.join().unwrap();
+    assert!(tries.iter().all(|t| t.ran <= t.most + t.room), "more than the kernel counted: {tries:?}");
+    assert!(tries.iter().any(|t| t.ran + t.room >= t.least), "{tries:?}");
+    assert!(tries.iter().all(|t| t.most > 0), "it ran");
+}
+
+/// Run time of a thread by the states laid out, and by the kernel's own count, ns.
+#[derive(Debug)]
+struct Spun {
+    ran: u64,
+    /// What the kernel counts at least and at most between the first look and the last, whoever is pushed off a CPU meanwhile.
+    least: u64,
+    most: u64,
+    room: u64,
+}
+
+fn spun(tid: Tid) -> Spun {
     let (proc, pid) = (Proc::system(), Tid::try_from(std::process::id()).unwrap());
     let start = std::time::Instant::now();
     let now = || u64::try_from(start.elapsed().as_nanos()).unwrap();
-    // What the kernel counts at least and at most between the first look and the last, whoever is pushed off a CPU meanwhile.
     let counted = || proc.schedstat(pid, tid).unwrap().run_ns;
     let before = counted();
     let from = now();
@@ -336,14 +354,12 @@ fn a_spinning_threads_run_time_is_what_schedstat_counts() {
     let began = counted();
     let mut layout = Layout::new();
     let (mut items, mut ends, mut to) = (Vec::new(), before, from);
-    for _ in 0..30 {
+    for _ in 0..12 {
         std::thread::sleep(std::time::Duration::from_millis(50));
         (ends, to) = (counted(), now());
         items.extend(layout.lay_out(&s.round(to).unwrap()));
     }
     let after = counted();
-    stop.store(true, Ordering::Relaxed);
-    spinner.join().unwrap();
     // On a CPU from the state that says so until the next one of that CPU or of the thread.
     let (mut ran, mut on) = (0, None::<(u32, u64)>);
     for item in &items {
@@ -359,13 +375,5 @@ fn a_spinning_threads_run_time_is_what_schedstat_counts() {
         on = cpu_now.map(|cpu| (cpu, ts)).or(on);
     }
     ran += on.map_or(0, |(_, since)| to - since);
-    // What found no room in the last look waits for the next.
-    let room = (to - from) / 50;
-    assert!(
-        ran + room >= ends - began && ran <= after - before + room,
-        "{ran}: {} to {}",
-        ends - began,
-        after - before
-    );
-    assert!(after > before, "it ran");
+    Spun { ran, least: ends - began, most: after - before, room: (to - from) / 50 }
 }

@@ -8,9 +8,7 @@ use super::Model;
 use super::lists::Slice;
 use super::piece::{Kind, Piece};
 use crate::names::NameId;
-
-/// Stretches told in [`Wait::meanwhile`] at most.
-const MEANWHILE: usize = 64;
+use rustc_hash::FxHashMap;
 
 impl Model {
     /// The wait a thread was in at `ts`; `None` if it ran or nothing is known.
@@ -104,19 +102,15 @@ impl Model {
         next.or_else(|| self.open_piece(utid)).filter(|n| n.start == piece.end)
     }
 
-    /// Who ran on a CPU in a window, in time order, with ns each; neighbours of one thread are one stretch.
+    /// Who ran on a CPU in a window, with ns each, who ran longest first. (Waits of one thread do not overlap: all of them
+    /// together cost no more than one look at every slice.)
     pub(super) fn meanwhile(&self, cpu: u32, window: Window) -> Vec<(Utid, u64)> {
-        let mut out: Vec<(Utid, u64)> = Vec::new();
+        let mut by: FxHashMap<Utid, u64> = FxHashMap::default();
         for slice in self.slices(cpu, window) {
-            let ns = window.overlap(slice.start, slice.end);
-            let full = out.len() >= MEANWHILE;
-            match out.last_mut() {
-                _ if ns == 0 => {}
-                Some(last) if last.0 == slice.utid => last.1 += ns,
-                _ if full => break,
-                _ => out.push((slice.utid, ns)),
-            }
+            *by.entry(slice.utid).or_default() += window.overlap(slice.start, slice.end);
         }
+        let mut out: Vec<(Utid, u64)> = by.into_iter().filter(|(_, ns)| *ns > 0).collect();
+        out.sort_unstable_by_key(|&(utid, ns)| (std::cmp::Reverse(ns), utid));
         out
     }
 

@@ -330,7 +330,7 @@ fn cause_with(wait: &Wait, labels: &Labels, told: usize, rest: Rest) -> String {
             (more, Rest::Number) => format!(" and {more} more"),
             (_, Rest::Mark) => ", …".to_string(),
         };
-        text.push_str(&format!("; meanwhile {}{more}", ran.join(", then ")));
+        text.push_str(&format!("; meanwhile {}{more}", ran.join(", ")));
     }
     text
 }

@@ -71,3 +71,19 @@ fn who_runs_in_the_second_half_counts_as_in_the_first() {
     let of = |tid: i32, ms: u64| (Some(utid(&model, tid)), ms * MS);
     assert_eq!((who, estimated), (vec![of(9, 300), of(8, 50), of(10, 50)], false));
 }
+
+#[test]
+fn who_ran_during_a_wait_is_told_by_how_long() {
+    let turns = [(8, 10), (10, 20), (8, 10), (9, 1000), (10, 20)];
+    let mut items = vec![Item::CpuState { ts: 1, cpu: 0, tid: 0, prio: 120, since: 1 }, switch(MS, 0, 0, R, 7)];
+    let (mut at, mut runs) = (2 * MS, 7);
+    for (next, lasts) in turns {
+        items.push(switch(at, 0, runs, if runs == 7 { RP } else { S }, next));
+        (at, runs) = (at + lasts * 1000, next);
+    }
+    items.extend([switch(at, 0, 10, S, 7), Item::CompleteThrough { ts: at + MS }]);
+    let model = told(&items);
+    let wait = model.worst_wait(utid(&model, 7), Window { from: 0, to: at }).unwrap();
+    let of = |tid: i32, us: u64| (utid(&model, tid), us * 1000);
+    assert_eq!((wait.dur, wait.meanwhile), (Some(1_060_000), vec![of(9, 1000), of(10, 40), of(8, 20)]));
+}
