@@ -22,6 +22,8 @@ use std::time::Instant;
 
 /// Raw events sent at most.
 const MAX_EVENTS: usize = 400;
+/// Marks on a time line at most: several for each column of the widest terminal.
+const MARKS: usize = 2000;
 /// Tracks for which another thread is worth starting.
 const TRACKS_A_WORKER: usize = 8;
 /// Rows of a comparison.
@@ -264,12 +266,12 @@ fn timeline(view: &View<'_>, window: Window, columns: u16, tracks: Tracks, page:
             speaker.name(span.function, view);
         }
     }
-    let marks = model.marks(window, view.names);
+    let marks = model.marks_spread(window, MARKS, view.names);
     Reply::Timeline(Box::new(TimelineView {
         window: Some(window),
         valid_from: model.valid_from(),
         tracks,
-        marks: marks.into_iter().take(2000).map(|m| (m.start, printable(&m.name).into())).collect(),
+        marks: marks.into_iter().map(|m| (m.start, printable(&m.name).into())).collect(),
         gaps: model.gaps(window),
         losses: model
             .losses(window)

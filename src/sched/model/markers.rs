@@ -31,6 +31,29 @@ impl Model {
         self.marks_where(window, names, |_| true).into_iter().map(|m| m.0).collect()
     }
 
+    /// The same, but of more than `most` only one in each of so many parts of the window: one that stands by itself, if there
+    /// is one, else the first.
+    pub fn marks_spread(&self, window: Window, most: usize, names: &NameTable) -> Vec<Mark> {
+        let marks = self.marks(window, names);
+        if marks.len() <= most {
+            return marks;
+        }
+        let part = |m: &Mark| window.cell_of(m.start.max(window.from), most);
+        let by_itself = |m: &Mark| m.end == Some(m.start);
+        let mut kept: Vec<Mark> = Vec::with_capacity(most);
+        for mark in marks {
+            match kept.last_mut() {
+                Some(last) if part(last) == part(&mark) => {
+                    if by_itself(&mark) && !by_itself(last) {
+                        *last = mark;
+                    }
+                }
+                _ => kept.push(mark),
+            }
+        }
+        kept
+    }
+
     /// The markers of one thread with the text each began with.
     pub(super) fn marks_of(&self, utid: Utid, window: Window, names: &NameTable) -> Vec<(Mark, NameId)> {
         self.marks_where(window, names, |writer| writer == Some(utid))

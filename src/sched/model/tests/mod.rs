@@ -309,6 +309,12 @@ fn markers_nest_and_reach_over_the_window() {
     };
     assert_eq!(marks(ms(125, 128)), [(110, 620, 0, "a".into()), (120, 130, 1, "b".into())]);
     assert_eq!(marks(ms(135, 300)), [(110, 620, 0, "a".into()), (140, 140, 1, "hello".into())]);
+    let spread = |most| {
+        let kept = model.marks_spread(ms(100, 200), most, &names).into_iter();
+        kept.map(|m| String::from_utf8(m.name.into()).unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(spread(3), ["a", "b", "hello"]);
+    assert_eq!(spread(2), ["hello"], "all of them are in the first half, and it stands by itself");
     let hit = model.search(&SearchFor::Mark("ell".into()), 0, true, &names).unwrap();
     assert_eq!((hit.at.from, hit.utid), (140 * MS, Some(utid(&model, 7))));
     let texts: Vec<_> = model.marker_texts(ms(120, 620)).map(|(ts, text)| (ts / MS, names.bytes(text))).collect();
