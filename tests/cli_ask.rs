@@ -64,6 +64,29 @@ fn sql_errors_show_the_place_on_stderr_and_fail() {
     assert!(err.contains("no such column: nme (line 2, column 8)") && err.contains("       ^"), "{err}");
 }
 
+/// The same under a limit of so many KiB of address space.
+fn run_within(kib: u32, args: &[&str]) -> (Option<i32>, String) {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "ulimit -v $0; exec \"$@\"", &kib.to_string(), env!("CARGO_BIN_EXE_dashcam")]).args(args);
+    let out = shell.output().unwrap();
+    (out.status.code(), String::from_utf8(out.stderr).unwrap())
+}
+
+#[test]
+fn a_statement_that_wants_all_memory_is_told_that_it_cannot_have_it() {
+    let endless = "WITH RECURSIVE c(x) AS (SELECT randomblob(1000000) UNION ALL SELECT randomblob(1000000) FROM c) ";
+    let (code, said) = run_within(
+        500_000,
+        &["query", &format!("CREATE TABLE t AS {endless} SELECT x FROM c"), trace().to_str().unwrap()],
+    );
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.starts_with("dashcam: out of memory (line 1, column 1)\n"), "{said}");
+    assert!(
+        said.ends_with("The statement wants more memory than there is room for: ask for less at once.\n"),
+        "{said}"
+    );
+}
+
 #[test]
 fn mistakes_are_told_before_anything_is_read() {
     let nothing = "/nonexistent/trace";
