@@ -88,6 +88,37 @@ fn a_statement_that_wants_all_memory_is_told_that_it_cannot_have_it() {
 }
 
 #[test]
+fn an_export_that_is_terminated_leaves_nothing_behind() {
+    let dir = tempfile::tempdir().unwrap();
+    // Long enough to be met in the middle.
+    let long = dir.path().join("long.pftrace.zst");
+    std::fs::write(&long, std::fs::read(trace()).unwrap().repeat(200)).unwrap();
+    let to = dir.path().join("to");
+    std::fs::create_dir(&to).unwrap();
+    let mut export = dashcam();
+    export.args(["export", "--format", "text", "-o"]).arg(to.join("a.txt")).arg(&long).stderr(Stdio::piped());
+    let child = export.spawn().unwrap();
+    while std::fs::read_dir(&to).unwrap().count() == 0 {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let pid = nix::unistd::Pid::from_raw(i32::try_from(child.id()).unwrap());
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
+    let out = child.wait_with_output().unwrap();
+    let said = String::from_utf8(out.stderr).unwrap();
+    assert_eq!((out.status.code(), std::fs::read_dir(&to).unwrap().count()), (Some(1), 0), "{said}");
+    assert!(said.contains("nothing was written"), "{said}");
+}
+
+#[test]
+fn an_answer_that_has_no_room_is_told_with_where_it_went() {
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let out = dashcam().args(["report", "cpu"]).arg(trace()).stdout(full).output().unwrap();
+    let said = String::from_utf8(out.stderr).unwrap();
+    let told = "dashcam: cannot write the answer to standard output: No space left on device (os error 28); send it elsewhere\n";
+    assert_eq!((out.status.code(), said.as_str()), (Some(1), told));
+}
+
+#[test]
 fn mistakes_are_told_before_anything_is_read() {
     let nothing = "/nonexistent/trace";
     for (args, code, told) in [
