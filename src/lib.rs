@@ -1,7 +1,8 @@
 //! dashcam: an always-on flight recorder for the Linux scheduler, with a terminal UI.
 //!
 //! The library is a set of floors, each importing only from the floors below it (`tests/layers.rs`
-//! checks this). From the ground up: [`units`], [`time`] and [`names`] are plain values; [`sched`]
+//! checks this). From the ground up: [`units`], [`time`] and [`names`] are plain values; [`memory`] tells how
+//! much of it is left; [`sched`]
 //! is the pure scheduling domain; [`kernel`] reads Linux; [`perfetto`] turns bytes into events and
 //! back; [`store`] owns the files; [`feed`] and [`recorder`] join those in the two directions;
 //! [`config`] reads the TOML file; [`query`], [`report`] and [`export`] answer questions; [`tui`] is
@@ -12,6 +13,7 @@ pub mod config;
 pub mod export;
 pub mod feed;
 pub mod kernel;
+pub mod memory;
 pub mod names;
 pub mod perfetto;
 pub mod query;

@@ -71,6 +71,7 @@ fn a_length_that_makes_no_sense_is_told_what_is_expected() {
         (&["snapshot", "--label", "."], "the label has no letter and no digit"),
         (&["snapshot", "--label", "  "], "the label has no letter and no digit"),
         (&["snapshot", "--label", "a\nb"], "the label holds a line break"),
+        (&["record", "--for", "0s"], "--for 0s would record nothing: give it a length such as 20s"),
         (&["trace", "-o", "x", "-t", "0s"], "--time 0 would record nothing"),
         (&["trace", "-o", "x", "-t", "1s", "-b", "0"], "--buffer 0 has no room for an event"),
         (&["report", "cpu", "--thread", ""], "--thread \"\": an empty pattern matches nothing"),

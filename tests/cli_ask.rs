@@ -64,6 +64,60 @@ fn sql_errors_show_the_place_on_stderr_and_fail() {
     assert!(err.contains("no such column: nme (line 2, column 8)") && err.contains("       ^"), "{err}");
 }
 
+/// The same under a limit of so many KiB of address space.
+fn run_within(kib: u32, args: &[&str]) -> (Option<i32>, String) {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "ulimit -v $0; exec \"$@\"", &kib.to_string(), env!("CARGO_BIN_EXE_dashcam")]).args(args);
+    let out = shell.output().unwrap();
+    (out.status.code(), String::from_utf8(out.stderr).unwrap())
+}
+
+#[test]
+fn a_statement_that_wants_all_memory_is_told_that_it_cannot_have_it() {
+    let endless = "WITH RECURSIVE c(x) AS (SELECT randomblob(1000000) UNION ALL SELECT randomblob(1000000) FROM c) ";
+    let (code, said) = run_within(
+        500_000,
+        &["query", &format!("CREATE TABLE t AS {endless} SELECT x FROM c"), trace().to_str().unwrap()],
+    );
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.starts_with("dashcam: out of memory (line 1, column 1)\n"), "{said}");
+    assert!(
+        said.ends_with("The statement wants more memory than there is room for: ask for less at once.\n"),
+        "{said}"
+    );
+}
+
+#[test]
+fn an_export_that_is_terminated_leaves_nothing_behind() {
+    let dir = tempfile::tempdir().unwrap();
+    // Long enough to be met in the middle.
+    let long = dir.path().join("long.pftrace.zst");
+    std::fs::write(&long, std::fs::read(trace()).unwrap().repeat(200)).unwrap();
+    let to = dir.path().join("to");
+    std::fs::create_dir(&to).unwrap();
+    let mut export = dashcam();
+    export.args(["export", "--format", "text", "-o"]).arg(to.join("a.txt")).arg(&long).stderr(Stdio::piped());
+    let child = export.spawn().unwrap();
+    while std::fs::read_dir(&to).unwrap().count() == 0 {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let pid = nix::unistd::Pid::from_raw(i32::try_from(child.id()).unwrap());
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
+    let out = child.wait_with_output().unwrap();
+    let said = String::from_utf8(out.stderr).unwrap();
+    assert_eq!((out.status.code(), std::fs::read_dir(&to).unwrap().count()), (Some(1), 0), "{said}");
+    assert!(said.contains("nothing was written"), "{said}");
+}
+
+#[test]
+fn an_answer_that_has_no_room_is_told_with_where_it_went() {
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let out = dashcam().args(["report", "cpu"]).arg(trace()).stdout(full).output().unwrap();
+    let said = String::from_utf8(out.stderr).unwrap();
+    let told = "dashcam: cannot write the answer to standard output: No space left on device (os error 28); send it elsewhere\n";
+    assert_eq!((out.status.code(), said.as_str()), (Some(1), told));
+}
+
 #[test]
 fn mistakes_are_told_before_anything_is_read() {
     let nothing = "/nonexistent/trace";

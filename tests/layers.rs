@@ -11,24 +11,25 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
     let plus = |more: &[&'static str]| base.iter().copied().chain(more.iter().copied()).collect::<Vec<_>>();
     BTreeMap::from([
         ("names", vec![]),
+        ("memory", vec!["units"]),
         ("units", vec!["names"]),
         ("time", vec!["names", "units"]),
         ("sched", base.clone()),
         ("kernel", plus(&["sched"])),
         ("perfetto", plus(&["sched"])),
         ("store", plus(&["sched", "perfetto"])),
-        ("feed", plus(&["sched", "perfetto", "store"])),
+        ("feed", plus(&["memory", "sched", "perfetto", "store"])),
         ("recorder", plus(&["sched", "kernel", "perfetto", "store"])),
         ("config", plus(&["sched", "kernel", "perfetto", "store", "feed", "recorder"])),
         ("query", plus(&["sched", "perfetto", "store", "feed"])),
         ("report", plus(&["sched", "perfetto", "store", "feed", "query"])),
         ("export", plus(&["sched", "perfetto", "store", "feed"])),
-        ("tui", plus(&["sched", "perfetto", "store", "feed", "query", "report", "export"])),
+        ("tui", plus(&["memory", "sched", "perfetto", "store", "feed", "query", "report", "export"])),
         (
             "cli",
             plus(&[
-                "sched", "kernel", "perfetto", "store", "feed", "recorder", "config", "query", "report", "export",
-                "tui",
+                "memory", "sched", "kernel", "perfetto", "store", "feed", "recorder", "config", "query", "report",
+                "export", "tui",
             ]),
         ),
     ])

@@ -44,6 +44,9 @@ pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
         target::check(path)?;
     }
     let stop = Stop::on_interrupt()?;
+    if !to_stdout {
+        stop.on_terminate_too()?;
+    }
     let source = Source::find(&args.path, &args.window, globals, &stop)?;
     if let (Some(path), false) = (&args.output, to_stdout) {
         let files = source.survey.files.iter().chain(&source.survey.snapshots).map(|f| f.path.clone());

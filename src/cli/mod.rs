@@ -168,7 +168,11 @@ fn report_error(e: &anyhow::Error) -> ExitCode {
     if closed_pipe.into_iter().any(|c| c.kind() == io::ErrorKind::BrokenPipe) {
         return ExitCode::SUCCESS;
     }
-    let text = error_line(e);
+    let mut text = error_line(e);
+    // Nothing but standard output is written to without its name.
+    if e.downcast_ref::<io::Error>().is_some_and(|bare| bare.kind() == io::ErrorKind::StorageFull) {
+        text = format!("cannot write the answer to standard output: {text}; send it elsewhere");
+    }
     if e.is::<shared::Usage>() {
         tell!("dashcam: {text}\nTry 'dashcam --help'.");
         return ExitCode::from(2);

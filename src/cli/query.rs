@@ -9,6 +9,7 @@ use anyhow::Context;
 
 use super::reading::{Quiet, Source, Spinner, Stop};
 use super::{Globals, failed, query_shell, usage};
+use crate::memory;
 use crate::query::Columns;
 use crate::query::engine::Engine;
 use crate::query::output::{Format, printer};
@@ -56,6 +57,9 @@ pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
         Source::find(&paths, &args.window, globals, &stop)?.load_for(&needs, &stop)?.columns
     };
     let mut engine = Engine::open(Arc::new(columns))?;
+    if let Some(room) = memory::room() {
+        engine.bound_memory(room.usable());
+    }
     let spinner = Spinner::new();
     let (flag, turning) = (stop.clone(), spinner.clone());
     engine.on_progress(10_000, move || {

@@ -197,6 +197,15 @@ impl Stop {
         Ok(Stop(flag))
     }
 
+    /// Takes over SIGTERM too: for a command that writes a file, which takes away what it has of it when it is stopped.
+    pub fn on_terminate_too(&self) -> anyhow::Result<()> {
+        use signal_hook::consts::SIGTERM;
+        signal_hook::flag::register_conditional_shutdown(SIGTERM, 143, Arc::clone(&self.0))
+            .and_then(|_| signal_hook::flag::register(SIGTERM, Arc::clone(&self.0)))
+            .context("taking over SIGTERM")?;
+        Ok(())
+    }
+
     /// Whether it was pressed.
     pub fn asked(&self) -> bool {
         self.0.load(Ordering::Relaxed)

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use nix::unistd::{ForkResult, dup2_stderr, dup2_stdin, dup2_stdout, fork, pipe, setsid};
 
-use super::{Globals, SourceArg, duration, failed};
+use super::{Globals, SourceArg, duration, failed, usage};
 use crate::recorder::places::Places;
 use crate::recorder::reread::Reread;
 use crate::recorder::run::{Recorder, Reload, Serve};
@@ -39,8 +39,10 @@ pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
     let places = globals.places()?;
     // Mistakes are told here, before anything goes to the background.
     globals.settings()?;
-    if let Some(text) = &args.duration {
-        duration(text)?;
+    if let Some(text) = &args.duration
+        && duration(text)?.is_zero()
+    {
+        return Err(usage("--for 0s would record nothing: give it a length such as 20s"));
     }
     if args.background {
         return background(args, globals, &places);

@@ -8,9 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::damage::{CUT_PACKET, NO_PACKET, torn_at};
 use super::frames::{Job, OurFile, Part, join, last_packet, read_in_order, told};
 use super::lives::Reading;
-use super::pipeline::{self, Remote};
+use super::pipeline::{self, Ended, Remote};
 use super::pump::{Pump, note_clock};
 use super::{Consumer, FeedError, Loaded, OnProgress, Progress, SourceFile, Survey, Window};
+use crate::memory;
 use crate::names::NameTable;
 use crate::perfetto::decode::{DecodeError, Decoder, stream};
 use crate::sched::event::Item;
@@ -99,8 +100,11 @@ pub fn load_stretch<C: Consumer>(
         pump.finish(remote);
         Ok((pump, complete))
     };
-    let (read, wanted_all) = pipeline::run(consumer, progress, &enough, read);
+    let (read, ended) = pipeline::run(consumer, progress, &enough, &memory::shortage, read);
     let (pump, complete) = read?;
+    if let Ended::Full(room) = ended {
+        return Err(FeedError::Memory { events: pump.events, room });
+    }
     let seen = pump.seen.map(|(from, to)| Window { from, to: to.max(pump.through).max(from + 1) });
     Ok(Loaded {
         damage: sources.notes.into_iter().chain(pump.unread()).collect(),
@@ -109,7 +113,7 @@ pub fn load_stretch<C: Consumer>(
         window: seen,
         events: pump.events,
         frames: pump.frames,
-        complete: complete && wanted_all,
+        complete: complete && ended == Ended::Whole,
     })
 }
 

@@ -12,11 +12,13 @@ mod load;
 mod pipeline;
 mod pump;
 mod tail;
+mod times;
 
 use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
+use crate::memory::Room;
 use crate::names::NameTable;
 use crate::sched::fold::Consumer;
 use crate::sched::summary::Window;
@@ -24,6 +26,7 @@ use crate::store::StoreError;
 use crate::store::footer::SnapshotNote;
 use crate::store::index::LossCount;
 use crate::time::ClockMap;
+use crate::units::show;
 
 pub use damage::{CUT_PACKET, NO_PACKET, torn_at};
 pub use lives::Lives;
@@ -46,6 +49,17 @@ pub enum FeedError {
         path: PathBuf,
         /// Why.
         why: io::Error,
+    },
+    /// More than there is room for.
+    #[error(
+        "not enough memory for all of it: at {} events {room}, and the rest is left to others; ask for a shorter stretch (--last, or --from and --to)",
+        show::grouped(*events)
+    )]
+    Memory {
+        /// Events read.
+        events: u64,
+        /// What is left.
+        room: Room,
     },
     /// The store says no.
     #[error(transparent)]

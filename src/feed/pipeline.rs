@@ -5,12 +5,14 @@
 //! the consumer is.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 
 use super::{OnProgress, Progress};
+use crate::memory::Room;
 use crate::names::{NameId, NameTable};
 use crate::sched::event::Item;
 use crate::sched::fold::Consumer;
@@ -21,6 +23,8 @@ use crate::sched::fold::Consumer;
 const BATCH: usize = 16 << 10;
 /// Batches under way.
 const AHEAD: usize = 4;
+/// Batches between two looks at the memory that is left: some ten MiB of columns.
+const LOOK_EVERY: u32 = 8;
 
 /// What the reading thread says.
 enum Said {
@@ -38,6 +42,8 @@ pub(super) struct Remote {
     empty: Receiver<Vec<Item>>,
     batch: Vec<Item>,
     names_told: usize,
+    /// Nobody wants more.
+    stopped: Arc<AtomicBool>,
 }
 
 impl Remote {
@@ -76,40 +82,67 @@ impl Consumer for Remote {
         self.say(Said::Checkpoint(new.map(|id| names.bytes(NameId(id as u32)).into()).collect()));
     }
 
+    fn has_enough(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
+    }
+
     fn end(&mut self) {
         self.flush();
         self.say(Said::End);
     }
 }
 
+/// How reading came to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// By itself.
+    Whole,
+    /// `progress` said so.
+    Stopped,
+    /// There is no room for more.
+    Full(Room),
+}
+
 /// Runs `read` on a thread of its own, which feeds `consumer` here. `read` also gets its way of telling how far it is,
-/// which answers `Break` once `progress` did. True in the result: it never did. `enough` is set once the consumer has enough.
+/// which answers `Break` once `progress` did, or once `shortage` told of one: from then on the consumer is given nothing.
+/// `enough` is set once the consumer has enough.
 pub(super) fn run<C: Consumer, T: Send>(
     consumer: &mut C,
     progress: OnProgress<'_>,
     enough: &AtomicBool,
+    shortage: &dyn Fn() -> Option<Room>,
     read: impl FnOnce(&mut Remote, OnProgress<'_>) -> T + Send,
-) -> (T, bool) {
-    let stopped = AtomicBool::new(false);
+) -> (T, Ended) {
+    let stopped = Arc::new(AtomicBool::new(false));
+    let (mut full, mut batches) = (None, 0u32);
     let (said, hear) = bounded(AHEAD);
     let (give_back, empty) = bounded(AHEAD);
     let done = thread::scope(|scope| {
-        let stopped = &stopped;
+        let hears = Arc::clone(&stopped);
         // The senders go with the thread: its end ends the loop below.
         let reader = scope.spawn(move || {
             let how_far = said.clone();
             let mut progress = |at| {
                 drop(how_far.send(Said::Progress(at)));
-                if stopped.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                if hears.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             };
-            let mut remote = Remote { said, empty, batch: Vec::with_capacity(BATCH), names_told: 0 };
+            let batch = Vec::with_capacity(BATCH);
+            let mut remote = Remote { said, empty, batch, names_told: 0, stopped: Arc::clone(&hears) };
             read(&mut remote, &mut progress)
         });
         let mut names = NameTable::new();
         for said in hear {
             match said {
                 Said::Items(mut batch) => {
-                    batch.iter().for_each(|item| consumer.item(item));
+                    batches = batches.wrapping_add(1);
+                    if batches.is_multiple_of(LOOK_EVERY) && full.is_none() {
+                        full = shortage();
+                    }
+                    if full.is_none() {
+                        batch.iter().for_each(|item| consumer.item(item));
+                    } else {
+                        stopped.store(true, Ordering::Relaxed);
+                    }
                     batch.clear();
                     drop(give_back.try_send(batch));
                 }
@@ -130,7 +163,12 @@ pub(super) fn run<C: Consumer, T: Send>(
         }
         reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     });
-    (done, !stopped.into_inner())
+    let ended = match full {
+        Some(room) => Ended::Full(room),
+        None if stopped.load(Ordering::Relaxed) => Ended::Stopped,
+        None => Ended::Whole,
+    };
+    (done, ended)
 }
 
 #[cfg(test)]
@@ -171,11 +209,12 @@ mod tests {
     fn the_consumer_hears_the_same_calls_in_the_same_order() {
         let (mut near, mut far) = (Notes::default(), Notes::default());
         tell(&mut near);
-        let (said, whole) = run(&mut far, &mut |_| ControlFlow::Continue(()), &AtomicBool::new(false), |remote, _| {
-            tell(remote);
-            7
-        });
-        assert_eq!((said, whole), (7, true));
+        let (said, whole) =
+            run(&mut far, &mut |_| ControlFlow::Continue(()), &AtomicBool::new(false), &|| None, |remote, _| {
+                tell(remote);
+                7
+            });
+        assert_eq!((said, whole), (7, Ended::Whole));
         assert_eq!(near.0.len(), 3 * (BATCH + 7) + 4);
         assert!(near.0 == far.0, "first difference at {:?}", near.0.iter().zip(&far.0).position(|(a, b)| a != b));
     }
@@ -184,7 +223,7 @@ mod tests {
     fn who_wants_no_more_is_heard_and_told_the_rest() {
         let mut notes = Notes::default();
         let (rounds, whole) =
-            run(&mut notes, &mut |_| ControlFlow::Break(()), &AtomicBool::new(false), |remote, progress| {
+            run(&mut notes, &mut |_| ControlFlow::Break(()), &AtomicBool::new(false), &|| None, |remote, progress| {
                 let mut rounds = 0;
                 // Ends only because the other side says so.
                 while progress(Progress::default()).is_continue() {
@@ -193,7 +232,29 @@ mod tests {
                 remote.end();
                 rounds
             });
-        assert!(!whole && rounds <= AHEAD + 1, "stopped after {rounds} rounds");
+        assert!(whole == Ended::Stopped && rounds <= AHEAD + 1, "stopped after {rounds} rounds");
         assert_eq!(notes.0, ["end"]);
+    }
+
+    #[test]
+    fn who_has_no_room_is_given_no_more_and_the_reading_ends() {
+        #[derive(Default)]
+        struct Counts(usize);
+        impl Consumer for Counts {
+            fn item(&mut self, _: &Item) {
+                self.0 += 1;
+            }
+        }
+        let room = Room { left: 7, total: 100, whose: "a test" };
+        let (mut counts, enough) = (Counts::default(), AtomicBool::new(false));
+        let ((), ended) =
+            run(&mut counts, &mut |_| ControlFlow::Continue(()), &enough, &|| Some(room), |remote, how_far| {
+                // Ends only because the other side says so.
+                while how_far(Progress::default()).is_continue() {
+                    (0..BATCH).for_each(|_| remote.item(&Item::Metadata { key: NameId(0), value: NameId(0) }));
+                }
+            });
+        assert_eq!(ended, Ended::Full(room));
+        assert_eq!(counts.0, (LOOK_EVERY as usize - 1) * BATCH, "nothing behind the look that found no room");
     }
 }

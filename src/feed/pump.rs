@@ -2,18 +2,20 @@
 
 use std::io::Read;
 
+use crate::memory::{self, Room};
 use crate::names::{NameId, NameTable};
 use crate::perfetto::decode::Decoder;
 use crate::perfetto::decode::stream::{Steps, StreamError};
 use crate::sched::event::{ClockSnapshot, Item};
 use crate::sched::fold::Consumer;
-use crate::sched::order::TimeOrder;
+use crate::sched::order::{MAX_TIME, TimeOrder};
 use crate::store::probe::KEY_START;
 use crate::time::{ClockMap, ClockPair};
 use crate::units::show;
 
 use super::damage::Damage;
 use super::frames;
+use super::times::Times;
 
 /// Decoder, time order and clocks of one stream.
 #[derive(Debug)]
@@ -31,6 +33,7 @@ pub(super) struct Pump {
     pub seen: Option<(u64, u64)>,
     pub damage: Damage,
     unreadable: Unreadable,
+    times: Times,
     /// A frame before the next one could not be read.
     broken: bool,
     scratch: Vec<u8>,
@@ -44,6 +47,7 @@ struct Gate<'a> {
     through: &'a mut u64,
     seen: &'a mut Option<(u64, u64)>,
     unreadable: &'a mut Unreadable,
+    times: &'a mut Times,
     /// Only facts: states, counters and watermarks of a skipped frame say nothing about the window.
     facts_only: bool,
 }
@@ -70,13 +74,14 @@ impl Pump {
             decoder: Decoder::new(),
             names,
             clocks: ClockMap::default(),
-            order: TimeOrder::default(),
+            order: TimeOrder::new(held_at_most(memory::room())),
             events: 0,
             frames: (0, 0),
             through: 0,
             seen: None,
             damage: Damage::default(),
             unreadable: Unreadable::default(),
+            times: Times::default(),
             broken: false,
             scratch: Vec::new(),
         }
@@ -131,6 +136,7 @@ impl Pump {
             };
             words.push(format!("{}{more}", self.names.text(first)));
         }
+        words.extend(self.times.words(self.seen));
         words
     }
 
@@ -155,6 +161,7 @@ impl Pump {
             through: &mut self.through,
             seen: &mut self.seen,
             unreadable: &mut self.unreadable,
+            times: &mut self.times,
             facts_only,
         };
         // Metadata is text in the name table, which the decoder holds meanwhile: looked at afterwards.
@@ -188,6 +195,7 @@ impl Pump {
 
     /// Takes a whole foreign trace.
     pub(super) fn stream<C: Consumer>(&mut self, reader: impl Read, consumer: &mut C) -> Result<(), StreamError> {
+        self.times.foreign = true;
         let mut decoder = Decoder::new();
         let mut gate = Gate {
             order: &mut self.order,
@@ -196,11 +204,16 @@ impl Pump {
             through: &mut self.through,
             seen: &mut self.seen,
             unreadable: &mut self.unreadable,
+            times: &mut self.times,
             facts_only: false,
         };
         let mut steps = Steps::open(reader)?;
         while steps.step(&mut decoder, &mut self.names, &mut |item| gate.pass(item, consumer))? {
             consumer.checkpoint(&self.names);
+            // A few bytes that were read may hold millions of events.
+            if consumer.has_enough() {
+                break;
+            }
         }
         Ok(())
     }
@@ -219,13 +232,27 @@ impl Pump {
     }
 }
 
+/// Items that may wait to be put in order: four millions, or what takes a quarter of the memory there is room for.
+fn held_at_most(room: Option<Room>) -> usize {
+    const MOST: usize = 4 << 20;
+    /// An item, and what its place costs.
+    const BYTES: u64 = 128;
+    let fit = room.map_or(MOST, |room| usize::try_from(room.usable() / 4 / BYTES).unwrap_or(MOST));
+    fit.clamp(1 << 16, MOST)
+}
+
 impl Gate<'_> {
     #[inline]
     fn pass<C: Consumer>(&mut self, item: Item, consumer: &mut C) {
         match &item {
             Item::Event(event) => {
+                if event.ts >= MAX_TIME {
+                    self.times.impossible += 1;
+                    return;
+                }
                 *self.events += 1;
                 let (min, max) = self.seen.unwrap_or((event.ts, event.ts));
+                self.times.note(event.ts, (min, max));
                 *self.seen = Some((min.min(event.ts), max.max(event.ts)));
             }
             Item::Clock(clock) => note_clock(self.clocks, clock),
@@ -250,5 +277,20 @@ impl Gate<'_> {
 pub(super) fn note_clock(clocks: &mut ClockMap, clock: &ClockSnapshot) {
     if clock.real > 0 {
         clocks.add(ClockPair { boot: clock.boot, real: clock.real });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waits_to_be_put_in_order_fits_into_the_memory_there_is() {
+        let room = |left| Some(Room { left, total: 1 << 30, whose: "a test" });
+        assert_eq!(held_at_most(None), 4 << 20);
+        assert_eq!(held_at_most(room(8 << 30)), 4 << 20);
+        let reserve = (1 << 30) / 20;
+        assert_eq!(held_at_most(room(reserve + (512 << 20))), 1 << 20, "128 MiB of 512");
+        assert_eq!(held_at_most(room(0)), 1 << 16, "enough for any recording with watermarks");
     }
 }

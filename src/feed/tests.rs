@@ -380,3 +380,21 @@ fn packets_that_do_not_read_to_their_end_are_told_and_are_a_loss() {
     assert!(damage.starts_with("packet at byte "), "{damage}");
     assert!(matches!(kept.losses[..], [Loss { cpu: 0, to: 3000, count: None, .. }]), "{:?}", kept.losses);
 }
+
+#[test]
+fn events_at_times_that_no_machine_reaches_are_left_out_and_counted() {
+    use crate::perfetto::encode::FullWaking;
+    let wake = FullWaking { comm: b"x", pid: 8, prio: 120, target_cpu: 0 };
+    let mut bundle = BundleBuilder::new();
+    for ts in [1000 * MS, 1010 * MS, u64::MAX, 1 << 60] {
+        bundle.full_waking(ts, 7, 0, &wake);
+    }
+    let mut packets = Vec::new();
+    bundle.finish(0, None, &mut packets);
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("odd.pftrace");
+    std::fs::write(&file, packets).unwrap();
+    let (_, loaded) = all(&[file], None);
+    assert_eq!((loaded.events, loaded.window), (2, Some(Window { from: 1000 * MS, to: 1010 * MS })));
+    assert_eq!(loaded.damage, ["2 events left out, at times after 36 years of uptime"]);
+}

@@ -234,6 +234,10 @@ impl WriterThread {
         if e.is_full() {
             let _ = self.chores.try_send(Chore::MakeRoom);
         }
+        // Somebody cleaned the store away. What was in it is gone; what comes from now on need not be.
+        if e.is_missing() && Store::create(self.store.root()).is_ok() {
+            tracing::warn!("made the folders of {} again: they were taken away", self.store.root().display());
+        }
     }
 
     /// Without an open segment, asks for a head now and then.
@@ -351,5 +355,33 @@ impl KeeperThread {
         kept.free = sweep.usage.free;
         let oldest = catalog.segments().iter().filter_map(|s| s.totals.as_ref()).next();
         kept.oldest_unix = oldest.map(|t| t.real_of(t.start));
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::store::frame::FrameCompressor;
+
+    #[test]
+    fn a_store_that_somebody_took_away_is_made_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("store");
+        let (store, live) = (Store::create(&root).unwrap(), Arc::new(Live::default()));
+        let times = (Duration::from_secs(60), Duration::ZERO);
+        let (mut writer, _keeper) = threads(&store, &live, times, Box::new(|| unreachable!("nothing is swept")));
+        let begin = |writer: &mut WriterThread| {
+            let mut bytes = Vec::new();
+            FrameCompressor::new(1).unwrap().compress(b"head", &mut bytes).unwrap();
+            writer.begin(1_700_000_000_000_000_000, 1, Frame { bytes, raw: 4, facts: FrameFacts::default() });
+            (writer.open.take().is_some(), live.lock().problem.take())
+        };
+        assert_eq!(begin(&mut writer), (true, None));
+        std::fs::remove_dir_all(&root).unwrap();
+        let (open, problem) = begin(&mut writer);
+        assert!(!open && problem.unwrap().contains("No such file or directory"), "told");
+        assert_eq!(begin(&mut writer), (true, None), "and the next one is written");
+        assert_eq!(store.segments().unwrap().len(), 1);
     }
 }

@@ -61,8 +61,8 @@ pub fn rows(c: &Columns, picked: &Picked) -> Vec<Row> {
     out
 }
 
-/// For people.
-pub fn table(rows: &[Row], c: &Columns) -> Table {
+/// For people; at most `limit` rows.
+pub fn table(rows: &[Row], c: &Columns, limit: usize) -> Table {
     let mut t = Table::new(
         "cpu",
         "CPU occupancy",
@@ -97,6 +97,7 @@ pub fn table(rows: &[Row], c: &Columns) -> Table {
             row.top.map(|(_, ns)| Cell::Ns(ns)).into(),
         ]);
     }
+    t.cut(limit);
     t.notes.push("BUSY is a share of the time that is known: gaps and losses are left out".into());
     t
 }

@@ -63,6 +63,9 @@ impl Kind {
     }
 }
 
+/// CPUs of `report cpu`, at least: those of the largest machines.
+const CPUS: usize = 1024;
+
 /// Computes an answer; `rows` is how many rows a table has at most. With a `detector` the summary has findings.
 pub fn make(kind: Kind, columns: &Columns, picked: &Picked, rows: usize, detector: Option<Detector<'_>>) -> Vec<Table> {
     let mut tables = answer(kind, columns, picked, rows, detector);
@@ -93,7 +96,7 @@ fn without_guesses(table: &mut Table, hz: u32) {
 
 fn answer(kind: Kind, columns: &Columns, picked: &Picked, rows: usize, detector: Option<Detector<'_>>) -> Vec<Table> {
     match kind {
-        Kind::Cpu => vec![cpu::table(&cpu::rows(columns, picked), columns)],
+        Kind::Cpu => vec![cpu::table(&cpu::rows(columns, picked), columns, rows.max(CPUS))],
         Kind::Latency => latency::tables(columns, picked, rows),
         Kind::States => vec![states::table(&states::rows(columns, picked), columns, rows)],
         Kind::Blocked => blocked::tables(columns, picked, rows),

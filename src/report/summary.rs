@@ -10,6 +10,9 @@ use crate::units;
 /// The findings are what the page is read for: so many rows of them at least are shown.
 const FINDINGS: usize = 16;
 
+/// CPUs on the page, at least: those of most machines. `report cpu` has more.
+const CPUS: usize = 128;
+
 /// What was recorded, as key and value.
 pub fn head(c: &Columns, picked: &Picked) -> Table {
     let mut t = Table::new("summary", "What was recorded", &[("what", "WHAT"), ("value", "VALUE")]);
@@ -46,7 +49,7 @@ pub fn head(c: &Columns, picked: &Picked) -> Table {
 pub fn tables(c: &Columns, picked: &Picked, rows: usize, detector: Option<Detector<'_>>) -> Vec<Table> {
     let mut out = vec![head(c, picked)];
     out.extend(detector.map(|d| findings::table(c, d, picked, rows.max(FINDINGS))));
-    out.push(cpu::table(&cpu::rows(c, picked), c));
+    out.push(cpu::table(&cpu::rows(c, picked), c, rows.max(CPUS)));
     out.push(states::table(&states::rows(c, picked), c, rows));
     out.extend(latency::tables(c, picked, rows));
     out.push(preempt::table(&preempt::rows(c, picked), c, rows));

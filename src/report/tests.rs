@@ -109,6 +109,16 @@ fn preemptions_and_wakeups_name_both_sides() {
 }
 
 #[test]
+fn of_thousands_of_cpus_the_first_are_shown_and_the_rest_are_counted() {
+    let c = columns();
+    let rows: Vec<_> = (0..8192).map(|cpu| cpu::Row { cpu, ..cpu::Row::default() }).collect();
+    let table = cpu::table(&rows, &c, 128);
+    assert_eq!((table.rows.len(), table.rows[127][0].clone()), (128, Cell::Count(127)));
+    assert_eq!(table.notes[0], "8,064 more rows are left out (--limit)");
+    assert_eq!(cpu::table(&rows[..128], &c, 128).notes.len(), 1, "nothing is left out");
+}
+
+#[test]
 fn filters_by_process_cgroup_role_cpu_and_time() {
     let c = columns();
     let roles = Roles::from([("loader".to_owned(), vec!["nothing*".to_owned(), "pt_*".to_owned()])]);

@@ -136,6 +136,15 @@ impl StoreError {
     pub fn is_full(&self) -> bool {
         matches!(self, StoreError::NoSpace { .. })
     }
+
+    /// True when what was to be opened, or the folder it is in, is not there.
+    pub fn is_missing(&self) -> bool {
+        match self {
+            StoreError::Missing { .. } => true,
+            StoreError::Io { source, .. } => source.kind() == io::ErrorKind::NotFound,
+            _ => false,
+        }
+    }
 }
 
 /// Where a file stops being whole.

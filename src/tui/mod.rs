@@ -8,6 +8,7 @@ pub mod actions;
 pub mod answers;
 pub mod app;
 mod asking;
+mod bounds;
 pub mod cursor;
 pub mod deeds;
 pub mod fuzzy;

@@ -10,6 +10,7 @@ use rusqlite::types::Value;
 use super::answers::{QueryView, Reply};
 use super::history::Watch;
 use crate::feed;
+use crate::memory;
 use crate::names::printable;
 use crate::query::Engine;
 use crate::query::library;
@@ -39,6 +40,9 @@ fn view(paths: &[PathBuf], name: &str, within: Window, watch: Watch<'_>) -> Resu
         return Err("another query was asked meanwhile".into());
     }
     let mut engine = Engine::open(Arc::new(loaded.columns)).map_err(|e| e.to_string())?;
+    if let Some(room) = memory::room() {
+        engine.bound_memory(room.usable());
+    }
     let begun = Instant::now();
     engine.on_progress(100_000, move || begun.elapsed() > PATIENCE);
     let answer = engine.answer(ready.sql, Some(ROWS)).map_err(|e| format!("{name}: {e}"))?;

@@ -3,6 +3,7 @@
 //! Left on quit, on an error, on a panic (the hook), on SIGTERM and SIGHUP (the loop ends), before a stop by Ctrl-Z. Entered
 //! anew when the process goes on after a stop that it could not prepare for (SIGSTOP). A terminal that is gone is not written to again. Knows nothing of what is drawn.
 
+use super::bounds::{Bounded, bounded};
 use ratatui::Frame;
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::{cursor, event, execute, terminal};
@@ -18,7 +19,7 @@ static HOOK: Once = Once::new();
 /// The entered terminal; dropping it leaves.
 #[derive(Debug)]
 pub struct Terminal {
-    inner: ratatui::Terminal<CrosstermBackend<BufWriter<Stdout>>>,
+    inner: ratatui::Terminal<Bounded<CrosstermBackend<BufWriter<Stdout>>>>,
     mouse: bool,
     /// It stopped by itself and was entered again: the SIGCONT of that is still to be heard of.
     back: bool,
@@ -38,13 +39,13 @@ impl Terminal {
         enter(mouse)?;
         // One write per draw: a slow link must not get half a screen.
         let backend = CrosstermBackend::new(BufWriter::with_capacity(256 << 10, io::stdout()));
-        let inner = ratatui::Terminal::new(backend).inspect_err(|_| leave())?;
+        let inner = ratatui::Terminal::new(Bounded(backend)).inspect_err(|_| leave())?;
         Ok(Terminal { inner, mouse, back: false })
     }
 
-    /// Columns and rows.
+    /// Columns and rows that are drawn.
     pub fn size(&self) -> io::Result<(u16, u16)> {
-        terminal::size()
+        terminal::size().map(bounded)
     }
 
     /// Draws what changed since the last draw, as one synchronised update.
@@ -55,21 +56,21 @@ impl Terminal {
         if !ENTERED.load(Ordering::SeqCst) {
             return Ok(());
         }
-        execute_begin(self.inner.backend_mut())?;
+        execute_begin(&mut self.inner.backend_mut().0)?;
         self.inner.draw(render)?;
-        execute_end(self.inner.backend_mut())
+        execute_end(&mut self.inner.backend_mut().0)
     }
 
     /// The next draw writes every cell. (ratatui's own `clear` asks the terminal where its cursor is, and the answer would go to
     /// the thread that reads keys.)
     pub fn clear(&mut self) -> io::Result<()> {
-        let (w, h) = terminal::size()?;
+        let (w, h) = self.size()?;
         self.inner.resize(Rect::new(0, 0, w, h))
     }
 
     /// Puts text into the clipboard of the terminal's user (OSC 52).
     pub fn copy(&mut self, text: &str) -> io::Result<()> {
-        let out = self.inner.backend_mut();
+        let out = &mut self.inner.backend_mut().0;
         write!(out, "\x1b]52;c;{}\x07", base64(text.as_bytes()))?;
         Write::flush(out)
     }

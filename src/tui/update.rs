@@ -14,6 +14,7 @@ mod moves;
 pub use lists::resort;
 
 use super::answers::{Ask, Page, Question, When};
+use super::bounds::bounded;
 use super::deeds::Deed;
 use super::screens::{self, overview, timeline};
 use super::state::{Effect, Msg, Popup, Screen, Slot, State};
@@ -31,7 +32,7 @@ pub fn update(state: &mut State, msg: Msg) -> Vec<Effect> {
         Msg::Click(x, y) => lists::click(state, x, y, &mut out),
         Msg::Wheel(x, y, up) => lists::wheel(state, x, y, up),
         Msg::Paste(text) => lines::paste(state, &text),
-        Msg::Resize(w, h) => state.size = (w, h),
+        Msg::Resize(w, h) => state.size = bounded((w, h)),
         Msg::Tick => {
             tick = true;
             state.ticks += 1;

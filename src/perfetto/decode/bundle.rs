@@ -7,10 +7,8 @@ use crate::names::{NameId, NameTable};
 use crate::perfetto::messages::{DashcamPacket, clock_id};
 use crate::perfetto::wire::{Fields, Malformed, Value};
 use crate::sched::event::{Event, EventKind, Item, Loss, Switch, Wake};
+use crate::sched::order::MAX_CPUS;
 use crate::sched::state::StateLayout;
-
-/// CPU ids from here on are damage, not machines.
-const MAX_CPUS: u32 = 1 << 16;
 
 /// Memory reused from bundle to bundle.
 #[derive(Debug, Default)]

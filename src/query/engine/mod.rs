@@ -153,6 +153,14 @@ impl Engine {
         })
     }
 
+    /// Statements get what memory there is room for, and no more: a table or a text without end must not take that of the
+    /// host under watch. The limit is one for all engines of the process; each may set it anew.
+    pub fn bound_memory(&self, bytes: u64) {
+        let bytes = i64::try_from(bytes.max(LEAST_HEAP)).unwrap_or(i64::MAX);
+        // SAFETY: sets a number that SQLite keeps for itself, under its own lock.
+        unsafe { rusqlite::ffi::sqlite3_hard_heap_limit64(bytes) };
+    }
+
     /// Lets another thread stop a running query (Ctrl-C).
     pub fn interrupt_handle(&self) -> InterruptHandle {
         self.conn.get_interrupt_handle()
@@ -318,6 +326,9 @@ impl Engine {
                 "A question must not open or write files: send its rows where you want them (--format, >).".into(),
             );
         }
+        if message == "out of memory" {
+            return Some("The statement wants more memory than there is room for: ask for less at once.".into());
+        }
         let name = message.strip_prefix("no such table: ").or_else(|| message.strip_prefix("no such function: "));
         if let Some(name) = name {
             let name = name.rsplit('.').next().unwrap_or(name).to_ascii_lowercase();
@@ -339,6 +350,9 @@ impl Engine {
 fn is_refusal(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code() == Some(ErrorCode::AuthorizationForStatementDenied)
 }
+
+/// What a statement gets however little memory is left, bytes.
+const LEAST_HEAP: u64 = 16 << 20;
 
 /// Tables that are virtual and so not in SQLite's own list.
 const BUILT_IN: [&str; 10] =

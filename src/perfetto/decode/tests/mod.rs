@@ -235,6 +235,27 @@ fn a_watermark_that_no_clock_reaches_is_damage() {
 }
 
 #[test]
+fn a_cpu_that_no_kernel_has_is_told_and_not_left_out_in_silence() {
+    use crate::sched::order::MAX_CPUS;
+    let mut out = Vec::new();
+    for cpu in [MAX_CPUS - 1, MAX_CPUS, u32::MAX] {
+        let mut bundle = BundleBuilder::new();
+        bundle.full_waking(
+            10,
+            7,
+            0,
+            &crate::perfetto::encode::FullWaking { comm: b"x", pid: 8, prio: 120, target_cpu: 0 },
+        );
+        bundle.finish(cpu, None, &mut out);
+    }
+    let (items, names) = whole(&out);
+    assert_eq!(events(&items).iter().map(|e| e.cpu).collect::<Vec<_>>(), [8191]);
+    let told =
+        items.iter().filter_map(|i| if let Item::Damage { what, .. } = i { Some(names.text(*what)) } else { None });
+    assert_eq!(told.filter(|what| what.contains("no CPU number, or an impossible one")).count(), 2);
+}
+
+#[test]
 fn a_name_that_no_kernel_has_is_cut() {
     let mut bundle = BundleBuilder::new();
     let comm = &vec![b'x'; 200_000];
