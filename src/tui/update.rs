@@ -19,7 +19,7 @@ use super::screens::{self, overview, timeline};
 use super::state::{Effect, Msg, Popup, Screen, Slot, State};
 use crate::sched::summary::Window;
 
-/// Ticks after which the list of segments is looked at again while something records.
+/// Ticks after which the list of segments or of snapshots is looked at again while something records.
 const LIST_AGAIN: u64 = 40;
 
 /// Changes the state; says what should be done.
@@ -36,8 +36,13 @@ pub fn update(state: &mut State, msg: Msg) -> Vec<Effect> {
             tick = true;
             state.ticks += 1;
             state.waiting = if state.main.open.is_some() { state.waiting.saturating_add(1) } else { 0 };
-            if state.screen == Screen::Segments && state.has_live && state.ticks.is_multiple_of(LIST_AGAIN) {
-                ask_store(state, &mut out);
+            if state.has_live && state.ticks.is_multiple_of(LIST_AGAIN) {
+                match state.screen {
+                    Screen::Segments => ask_store(state, &mut out),
+                    // Triggers and other clients take snapshots, too.
+                    Screen::Snapshots => out.push(Effect::Do(Deed::Kept)),
+                    _ => {}
+                }
             }
             if let Some(notice) = &mut state.notice {
                 notice.ticks = notice.ticks.saturating_sub(1);
