@@ -91,6 +91,12 @@ pub fn ask(globals: &Globals, request: &Request, patience: Duration) -> anyhow::
         AskError::NotRunning(_) if globals.dir.is_some() && !places.store.exists() => {
             StoreError::Missing { path: places.store }.into()
         }
+        e @ AskError::NotRunning(_) => match places.system_elsewhere() {
+            Some(store) if globals.dir.is_none() => {
+                anyhow::anyhow!("{e}; that of the system: --dir {}", store.display())
+            }
+            _ => e.into(),
+        },
         e => e.into(),
     })
 }

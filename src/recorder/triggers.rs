@@ -7,6 +7,7 @@
 use super::settings::Trigger;
 use crate::kernel::counters::Sample;
 use crate::names::printable;
+use crate::units::show::span;
 
 /// A condition held: take a snapshot.
 #[derive(Debug, Clone, PartialEq)]
@@ -78,7 +79,12 @@ impl Rule {
         }
         self.fired = Some(ts);
         let (s, name) = (&self.settings, printable(self.settings.value.as_bytes()));
-        let detail = format!("{name} was {value} (limit {})", s.above);
+        // The scheduler's times are nanoseconds; nobody reads those.
+        let show = |v: f64| match s.value.as_str() {
+            "run_queue_latency" | "blocked" => span(v as u64),
+            _ => v.to_string(),
+        };
+        let detail = format!("{name} was {} (limit {})", show(value), show(s.above));
         let last_ns = s.last.map(|l| u64::try_from(l.as_nanos()).unwrap_or(u64::MAX));
         Some(Fired { label: s.label.clone(), detail, last_ns })
     }
@@ -128,5 +134,21 @@ mod tests {
         let fired = t.value(21 * S, b"psi.cpu.some.avg10", 40.0);
         assert_eq!(fired[0].detail, "psi.cpu.some.avg10 was 40 (limit 40)");
         assert_eq!((fired[0].label.as_str(), fired[0].last_ns), ("psi", Some(60 * S)));
+    }
+
+    #[test]
+    fn times_are_told_in_their_unit() {
+        for name in ["run_queue_latency", "blocked"] {
+            let mut t = Triggers::new(&[Trigger {
+                label: "slow".into(),
+                value: name.into(),
+                above: 20e6,
+                hold: Duration::ZERO,
+                cooldown: Duration::ZERO,
+                last: None,
+            }]);
+            let fired = t.value(S, name.as_bytes(), 120_383_455.0);
+            assert_eq!(fired[0].detail, format!("{name} was 120 ms (limit 20 ms)"));
+        }
     }
 }

@@ -232,6 +232,23 @@ proptest! {
 }
 
 #[test]
+fn the_axis_of_a_few_seconds_says_each_second_once() {
+    use super::deeds::{Done, StoreView};
+    let mut state = full(80, 24, "mono");
+    let whole = demo::store();
+    let short = StoreView { to_real: whole.from_real + 3_000_000_000, ..whole };
+    press(&mut state, "f3");
+    update(&mut state, Msg::Done(Done::Store(Box::new(short))));
+    let drawn = text(&demo::drawn(&state));
+    let axis = drawn.lines().find(|l| l.contains('▲')).unwrap_or_default();
+    let times: Vec<&str> = axis.split([' ', '▲']).filter(|word| !word.is_empty()).collect();
+    let mut different = times.clone();
+    different.dedup();
+    assert!(times.len() >= 2, "{axis}");
+    assert_eq!(times, different);
+}
+
+#[test]
 fn single_files_say_that_they_are_no_store() {
     use super::deeds::{Done, KeptView, StoreView};
     let mut state = full(80, 24, "mono");

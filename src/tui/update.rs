@@ -175,6 +175,7 @@ fn ask_comparison(state: &mut State, out: &mut Vec<Effect>) {
 fn list_again(state: &State, out: &mut Vec<Effect>) {
     match state.screen {
         Screen::Segments => ask_store(state, out),
+        // Triggers and other clients take snapshots, too.
         Screen::Snapshots => out.push(Effect::Do(Deed::Kept)),
         _ => {}
     }

@@ -13,6 +13,7 @@ use crate::units::show;
 const LABEL: u16 = 9;
 /// Columns right of the graphs: the range's greatest.
 const RIGHT: u16 = 12;
+const SECOND: u64 = 1_000_000_000;
 /// Lines of the graphs: busy, ready, D, worst, marks, axis.
 const GRAPHS: u16 = 6;
 
@@ -175,8 +176,10 @@ fn draw_axis(state: &State, data: &StoreView, cursor: u16, pen: &mut Pen<'_>) {
     // Ticks are round in local time: the offset of the range's end is good enough for all of it.
     let minutes = i64::from(time::offset_minutes(data.to_real, &state.zone));
     let offset = u64::try_from(minutes.rem_euclid(24 * 60)).unwrap_or(0) * 60_000_000_000;
-    let (ticks, step) = gantt::ticks(window, n, 9, offset);
-    let digits = if step >= 60_000_000_000 { Digits::Minutes } else { Digits::Seconds };
+    // Nothing here is drawn finer than a second: of a file of a few seconds each tick is another one.
+    let (mut ticks, step) = gantt::ticks(window, n, 9, offset);
+    ticks.retain(|(_, at)| step >= SECOND || at.wrapping_add(offset).is_multiple_of(SECOND));
+    let digits = if step >= 60 * SECOND { Digits::Minutes } else { Digits::Seconds };
     let at = window.cell(state.segments.column.min(usize::from(n.saturating_sub(1))), usize::from(n.max(1))).from;
     let own = time::clock(at, &state.zone, digits);
     let wide = u16::try_from(own.len()).unwrap_or(w);
@@ -186,8 +189,9 @@ fn draw_axis(state: &State, data: &StoreView, cursor: u16, pen: &mut Pen<'_>) {
     for (column, at) in ticks {
         let x = LABEL + column;
         let clear = x + wide < taken.start || x > taken.end;
-        if x + wide < w && clear {
-            pen.say(x, 5, w.saturating_sub(x), &time::clock(at, &state.zone, digits), Tone::Dim);
+        let text = time::clock(at, &state.zone, digits);
+        if x + wide < w && clear && (step > SECOND || text != own) {
+            pen.say(x, 5, w.saturating_sub(x), &text, Tone::Dim);
         }
     }
     pen.say(cursor, 5, 1, "▲", Tone::Strong);

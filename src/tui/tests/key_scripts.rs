@@ -170,6 +170,19 @@ fn the_list_of_segments_keeps_up_while_something_records() {
 }
 
 #[test]
+fn the_list_of_snapshots_keeps_up_while_something_records() {
+    let mut s = full(120, 40, "mono");
+    press(&mut s, "f4");
+    let asked = |s: &mut State| {
+        let effects: Vec<Effect> = (0..80).flat_map(|_| update(s, Msg::Tick)).collect();
+        effects.iter().filter(|e| matches!(e, Effect::Do(Deed::Kept))).count()
+    };
+    assert_eq!(asked(&mut s), 2);
+    s.has_live = false;
+    assert_eq!(asked(&mut s), 0);
+}
+
+#[test]
 fn the_quit_key_types_a_letter_in_a_line() {
     let mut s = full(120, 40, "mono");
     assert_eq!(press(&mut s, "m q"), []);
