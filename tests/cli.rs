@@ -212,6 +212,29 @@ fn a_time_zone_without_end_is_refused_and_told_once() {
     assert!(table.contains(" +09:00") && words == before, "{table}{words}");
 }
 
+/// In the middle of an incident.
+#[test]
+fn a_mistake_in_the_configuration_keeps_nobody_from_the_recorder_or_the_recording() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::create_dir(home.path().join("dashcam")).unwrap();
+    std::fs::write(home.path().join("dashcam/config.toml"), "[stor]\n").unwrap();
+    let run = |args: &[&str]| {
+        let out = dashcam().args(args).env("XDG_CONFIG_HOME", home.path()).output().unwrap();
+        String::from_utf8(out.stderr).unwrap()
+    };
+    for command in [&["status"][..], &["snapshot"], &["stop"], &["segments"], &["query", "SELECT 1 FROM sched"]] {
+        let said = run(command);
+        assert!(said.contains("config.toml:1: unknown"), "{said}");
+        assert!(said.trim_end().ends_with("; until that is mended, name the store: --dir DIR"), "{said}");
+    }
+    let store = home.path().join("store");
+    std::fs::create_dir(&store).unwrap();
+    let said = run(&["--dir", store.to_str().unwrap(), "status"]);
+    assert!(said.contains("no recorder runs on"), "{said}");
+    // Who records needs the configuration as it is meant.
+    assert!(run(&["--dir", store.to_str().unwrap(), "record"]).trim_end().ends_with("did you mean \"store\"?"));
+}
+
 #[test]
 fn a_configuration_that_is_named_is_read_by_every_command() {
     let dir = tempfile::tempdir().unwrap();

@@ -224,7 +224,7 @@ fn init_log(cli: &Cli) {
 
 /// Where `PATH` arguments of a reading command come from: those given, or the store.
 pub fn paths_or_store(paths: &[PathBuf], globals: &Globals) -> anyhow::Result<Vec<PathBuf>> {
-    if paths.is_empty() { Ok(vec![globals.places()?.store]) } else { Ok(paths.to_vec()) }
+    if paths.is_empty() { Ok(vec![globals.places_to_read()?.store]) } else { Ok(paths.to_vec()) }
 }
 
 #[cfg(test)]

@@ -39,7 +39,7 @@ enum Line {
 
 /// Runs the command.
 pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
-    let paths = if args.path.is_empty() { vec![globals.places()?.store] } else { args.path.clone() };
+    let paths = if args.path.is_empty() { vec![globals.places_to_read()?.store] } else { args.path.clone() };
     let mut lines = Vec::new();
     for path in &paths {
         lines.extend(listed(path)?);

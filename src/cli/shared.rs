@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Once;
 use std::time::Duration;
 
-use crate::config::{self, Config};
+use crate::config::{self, Config, ConfigError};
 use crate::kernel::zone;
 use crate::names::printable;
 use crate::recorder::control::{self, AskError, Reply, Request};
@@ -82,11 +82,20 @@ impl Globals {
         };
         Ok(Places::new(dir)?)
     }
+
+    /// The same for commands that only read, or ask the recorder: all they need of a configuration is where the store is, and
+    /// a mistake in it must not keep an operator from either.
+    pub fn places_to_read(&self) -> anyhow::Result<Places> {
+        self.places().map_err(|e| match e.is::<ConfigError>() && self.config.is_none() {
+            true => anyhow::anyhow!("{e}; until that is mended, name the store: --dir DIR"),
+            false => e,
+        })
+    }
 }
 
 /// Asks the recorder of the store; where there is none since the store that was named is not there, that is what is told.
 pub fn ask(globals: &Globals, request: &Request, patience: Duration) -> anyhow::Result<Reply> {
-    let places = globals.places()?;
+    let places = globals.places_to_read()?;
     control::ask(&places.socket(), request, patience).map_err(|e| match e {
         AskError::NotRunning(_) if globals.dir.is_some() && !places.store.exists() => {
             StoreError::Missing { path: places.store }.into()

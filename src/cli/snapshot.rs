@@ -36,7 +36,7 @@ pub struct Args {
 
 /// Runs the command; without a recorder it works from what is on disk. `haste` lasts until the recorder has answered.
 pub fn run(args: &Args, globals: &Globals, haste: Option<Haste>) -> anyhow::Result<ExitCode> {
-    let places = globals.places()?;
+    let places = globals.places_to_read()?;
     let last = args.last.as_deref().map(|text| length("--last", text)).transpose()?;
     let last_ns = last.map(|l| u64::try_from(l.as_nanos()).unwrap_or(u64::MAX));
     let label = args.label.as_deref().map(str::trim);

@@ -17,7 +17,7 @@ pub struct Args {}
 
 /// Runs the command: returns once the recorder has finished its segment and is gone.
 pub fn run(_: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
-    let places = globals.places()?;
+    let places = globals.places_to_read()?;
     let (socket, store) = (places.socket(), Store::open(&places.store)?);
     control::ask(&socket, &Request::Stop {}, PATIENCE)?;
     let end = Instant::now() + PATIENCE;

@@ -31,7 +31,7 @@ pub struct Args {
 
 /// Runs the command. Exit code 1 when anything is not whole.
 pub fn run(args: &Args, globals: &Globals) -> anyhow::Result<ExitCode> {
-    let paths = if args.path.is_empty() { vec![globals.places()?.store] } else { args.path.clone() };
+    let paths = if args.path.is_empty() { vec![globals.places_to_read()?.store] } else { args.path.clone() };
     let mut files = Vec::new();
     for path in &paths {
         files.extend(files_of(path)?);
