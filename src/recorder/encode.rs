@@ -4,6 +4,7 @@
 //! [`Tracker`] current. What only ring buffers have (pages to give back, a clock of their own, loss) has an empty default.
 
 use super::encoder::{Counts, Encoder, Lives, Page, SegmentMarks};
+use super::live::Dropped;
 use super::tracker::Tracker;
 use crate::kernel::stats::CpuStats;
 use crate::perfetto::encode::packets;
@@ -73,8 +74,11 @@ pub trait Encode: Send + 'static {
     /// Loss that only a CPU's counters tell.
     fn rest_of_loss(&mut self, _cpu: u32, _stats: &CpuStats, _now: u64) {}
 
-    /// Events that are not in the recording: encoded but not written, or never read (`None`: how many is not known).
-    fn lost_after_all(&mut self, _cpu: u32, _from: u64, _to: u64, _count: Option<u64>) {}
+    /// Events of a CPU from the first instant to the second that could not be read: nobody knows how many.
+    fn not_read(&mut self, _cpu: u32, _from: u64, _to: u64) {}
+
+    /// Events that were encoded and then not written.
+    fn not_written(&mut self, _dropped: &Dropped) {}
 }
 
 impl Encode for Encoder {
@@ -136,7 +140,11 @@ impl Encode for Encoder {
         Encoder::rest_of_loss(self, cpu, stats, now);
     }
 
-    fn lost_after_all(&mut self, cpu: u32, from: u64, to: u64, count: Option<u64>) {
-        Encoder::lost_after_all(self, cpu, from, to, count);
+    fn not_read(&mut self, cpu: u32, from: u64, to: u64) {
+        Encoder::not_read(self, cpu, from, to);
+    }
+
+    fn not_written(&mut self, dropped: &Dropped) {
+        Encoder::not_written(self, dropped);
     }
 }

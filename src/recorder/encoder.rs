@@ -9,6 +9,7 @@ mod lives;
 mod parts;
 mod unseen;
 
+use super::live::Dropped;
 use super::plan::Kind;
 use cpu::{Cpu, Queued};
 pub use lives::Lives;
@@ -206,14 +207,30 @@ impl Encoder {
         }
     }
 
-    /// Events that were encoded but could not be written (full disk), or that could not be read: they count as lost.
-    pub fn lost_after_all(&mut self, id: u32, from: u64, to: u64, count: Option<u64>) {
+    /// Events that could not be read: they count as lost.
+    pub fn not_read(&mut self, id: u32, from: u64, to: u64) {
         if let Ok(at) = self.cpus.binary_search_by_key(&id, |c| c.id) {
             self.cpus[at].tell_meter();
             // Where reading failed half-way, what came before that is there.
-            let known = if count.is_none() { self.cpus[at].meter.last() } else { 0 };
-            let from = from.max(known).min(to);
-            self.lost(at, Loss { cpu: id, from, to, count });
+            let from = from.max(self.cpus[at].meter.last()).min(to);
+            self.lost(at, Loss { cpu: id, from, to, count: None });
+        }
+    }
+
+    /// Events that were encoded but could not be written (full disk): they count as lost. With them went the losses that were
+    /// told there: those are in all counts but in no file, so they are told once more, and not counted.
+    pub fn not_written(&mut self, dropped: &Dropped) {
+        let Ok(at) = self.cpus.binary_search_by_key(&dropped.cpu, |c| c.id) else { return };
+        self.cpus[at].tell_meter();
+        let (cpu, (from, to)) = (dropped.cpu, dropped.span);
+        let from = from.min(to);
+        if dropped.told.unknown {
+            self.tell_loss(at, Loss { cpu, from, to, count: None });
+        }
+        let count = Some(dropped.count.saturating_add(dropped.told.known));
+        self.tell_loss(at, Loss { cpu, from, to, count });
+        if dropped.count > 0 {
+            self.count_loss(at, Loss { cpu, from, to, count: Some(dropped.count) });
         }
     }
 
@@ -295,13 +312,21 @@ impl Encoder {
         }
     }
 
-    /// Ends the bundle and notes the loss in front of the next one.
     fn lost(&mut self, at: usize, loss: Loss) {
+        self.tell_loss(at, loss);
+        self.count_loss(at, loss);
+    }
+
+    /// Ends the bundle and notes the loss in front of the next one.
+    fn tell_loss(&mut self, at: usize, loss: Loss) {
         let cpu = &mut self.cpus[at];
         if !cpu.bundle.is_empty() || cpu.lost.is_some() {
             cpu.bundle.finish(cpu.id, cpu.lost.take(), &mut self.out);
         }
         cpu.lose(loss);
+    }
+
+    fn count_loss(&mut self, at: usize, loss: Loss) {
         self.moves.add(at, loss.from, Move::Loss { to: loss.to, count: loss.count });
         self.losses.push(loss);
     }

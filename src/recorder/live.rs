@@ -8,6 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::status::{CpuLoss, Kept, OpenSegment};
 use crate::sched::event::Loss;
+use crate::store::index::LossCount;
 use crate::store::retention::Limits;
 
 /// Shared by all threads of one recorder.
@@ -62,10 +63,12 @@ pub struct Numbers {
 pub struct Dropped {
     /// The CPU.
     pub cpu: u32,
-    /// First and last of them, ns on CLOCK_BOOTTIME.
+    /// All before the first instant is written, and nothing from there to the second; ns on CLOCK_BOOTTIME.
     pub span: (u64, u64),
     /// How many.
     pub count: u64,
+    /// Losses that were to be told where those events would have been. `status` has them already, no file has.
+    pub told: LossCount,
 }
 
 impl Live {
@@ -94,14 +97,15 @@ impl Numbers {
         }
     }
 
-    /// Adds events that could not be written; those of one CPU are told as one loss.
-    pub fn drop_events(&mut self, cpu: u32, span: (u64, u64), count: u64) {
-        match self.dropped.iter_mut().find(|d| d.cpu == cpu) {
+    /// Adds what could not be written; that of one CPU is told as one loss.
+    pub fn not_written(&mut self, more: Dropped) {
+        match self.dropped.iter_mut().find(|d| d.cpu == more.cpu) {
             Some(d) => {
-                d.count += count;
-                d.span = (d.span.0.min(span.0), d.span.1.max(span.1));
+                d.count = d.count.saturating_add(more.count);
+                d.span = (d.span.0.min(more.span.0), d.span.1.max(more.span.1));
+                d.told.merge(more.told);
             }
-            None => self.dropped.push(Dropped { cpu, span, count }),
+            None => self.dropped.push(more),
         }
     }
 }

@@ -156,7 +156,7 @@ impl<E: Encode> Working<E> {
             self.parts.facts.ask_rescan();
         }
         for unread in &end.unread {
-            encoder.lost_after_all(unread.cpu, unread.from, self.reached, None);
+            encoder.not_read(unread.cpu, unread.from, self.reached);
         }
         for (cpu, stats) in &end.stats {
             encoder.rest_of_loss(*cpu, stats, self.reached);
@@ -168,7 +168,7 @@ impl<E: Encode> Working<E> {
             (std::mem::take(&mut live.dropped), std::mem::take(&mut live.reopen), live.hole.take())
         };
         for d in dropped {
-            encoder.lost_after_all(d.cpu, d.span.0, d.span.1, Some(d.count));
+            encoder.not_written(&d);
         }
         // Of ring buffers the counted loss says it all.
         if let Some((from, to)) = hole.filter(|_| encoder.sampled_hz().is_some()) {

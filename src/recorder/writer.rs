@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender};
 
-use super::live::Live;
+use super::live::{Dropped, Live};
 use super::status::OpenSegment;
 use crate::store::catalog::Catalog;
 use crate::store::footer::{Summary, Totals};
-use crate::store::index::FrameFacts;
+use crate::store::index::{FrameFacts, LossCount};
 use crate::store::retention::{self, Clocks, Limits};
 use crate::store::snapshot::Growing;
 use crate::store::writer::{SegmentWriter, Syncer};
@@ -92,6 +92,8 @@ pub struct WriterThread {
     synced: Instant,
     /// Watermark of the frame before.
     through: u64,
+    /// That of the last one written, if those after it were not.
+    nothing_since: Option<u64>,
 }
 
 /// See the module.
@@ -124,6 +126,7 @@ pub fn threads(
         failed_at: None,
         synced: Instant::now(),
         through: 0,
+        nothing_since: None,
     };
     let keeper = KeeperThread {
         store: store.clone(),
@@ -186,6 +189,7 @@ impl WriterThread {
         let Some(writer) = &mut self.open else { return self.dropped(before, &facts) };
         match writer.write_frame(&bytes, raw, facts.clone()) {
             Ok(()) => {
+                self.nothing_since = None;
                 let mut live = self.live.lock();
                 live.problem = None;
                 live.written += bytes.len() as u64;
@@ -204,7 +208,8 @@ impl WriterThread {
     fn end(&mut self, tail: Frame, totals: Box<Totals>, summary: Summary, done: Vec<Sender<()>>) {
         self.live.lock().segment = None;
         let Some(mut writer) = self.open.take() else { return };
-        if let Err(e) = writer.write_frame(&tail.bytes, tail.raw, tail.facts) {
+        if let Err(e) = writer.write_frame(&tail.bytes, tail.raw, tail.facts.clone()) {
+            self.dropped(self.through, &tail.facts);
             self.trouble(&e);
         }
         // The keeper ends after this thread, so it is there.
@@ -212,14 +217,20 @@ impl WriterThread {
     }
 
     /// A frame that began where the one before ended, at `before`, is not in any file.
-    fn dropped(&self, before: u64, facts: &FrameFacts) {
+    fn dropped(&mut self, before: u64, facts: &FrameFacts) {
+        let since = *self.nothing_since.get_or_insert(before);
         let mut live = self.live.lock();
         if facts.events.is_empty() {
             live.hole = Some((live.hole.map_or(before, |h| h.0), facts.complete_through));
         }
-        let span = facts.span.unwrap_or((facts.complete_through, facts.complete_through));
+        let (first, last) = facts.span.unwrap_or((facts.complete_through, facts.complete_through));
+        // At the very first frame nothing tells since when.
+        let span = (if since == 0 { first } else { since.min(first) }, last.max(facts.complete_through));
         for &(cpu, count) in &facts.events {
-            live.drop_events(cpu, span, count);
+            live.not_written(Dropped { cpu, span, count, told: LossCount::default() });
+        }
+        for &(cpu, told) in &facts.loss {
+            live.not_written(Dropped { cpu, span, count: 0, told });
         }
     }
 

@@ -203,14 +203,20 @@ fn full_disk(disk: &Path) {
     let noise = || drop(Command::new("perf").args(["bench", "sched", "pipe", "-l", "30000"]).output().unwrap());
     noise();
     until("the full disk is told", &|s| s["warnings"].to_string().contains("no space"));
+    // Frame after frame: each tells of the loss of those before it, and is lost with that.
+    noise();
+    thread::sleep(Duration::from_millis(1200));
+    noise();
     fs::remove_file(&ballast).unwrap();
     noise();
     until("recording resumes by itself", &|s| {
         !s["warnings"].to_string().contains("no space") && !s["segment"].is_null()
     });
     thread::sleep(Duration::from_millis(1200));
+    let counted = status()["lost"].as_array().unwrap().iter().map(|l| l["count"].as_u64().unwrap()).sum::<u64>();
     recorder.stop();
     let seen = load(&[store]);
-    assert!(seen.losses.iter().filter_map(|l| l.count).sum::<u64>() > 0, "what was dropped is told");
+    assert!(counted > 30_000, "{counted}");
+    assert_eq!(seen.losses.iter().filter_map(|l| l.count).sum::<u64>(), counted, "all of it is in the files");
     assert!(seen.switches.len() > 100);
 }

@@ -13,6 +13,7 @@ use crate::kernel::testing::{Kernel, PageWriter, SwitchRecord, WakingRecord};
 use crate::names::NameTable;
 use crate::perfetto::decode::Decoder;
 use crate::recorder::blocked::Stacks;
+use crate::recorder::live::Dropped;
 use crate::recorder::plan::Plan;
 use crate::sched::event::{EventKind, Item};
 use crate::sched::state::StateLayout;
@@ -345,13 +346,22 @@ fn times_of_another_clock_are_moved_to_the_boot_clock() {
 #[test]
 fn what_a_full_disk_took_is_loss_in_the_next_frame() {
     let (mut e, _hints) = encoder(&[0]);
-    e.lost_after_all(0, 100, 900, Some(55));
+    let known = |known| LossCount { known, unknown: false };
+    e.not_written(&Dropped { cpu: 0, span: (100, 900), count: 55, told: known(0) });
     let (facts, items) = frame(&mut e, 1000);
-    let loss = Loss { cpu: 0, from: 100, to: 900, count: Some(55) };
-    assert!(items.contains(&Item::Loss(loss)), "{items:?}");
-    assert_eq!(facts.loss, [(0, LossCount { known: 55, unknown: false })]);
+    let loss = |from, to, count| Loss { cpu: 0, from, to, count };
+    assert!(items.contains(&Item::Loss(loss(100, 900, Some(55)))), "{items:?}");
+    assert_eq!((facts.loss, e.take_losses()), (vec![(0, known(55))], vec![loss(100, 900, Some(55))]));
+    // That frame was not written either: its loss is told again, and counted once.
+    e.not_written(&Dropped { cpu: 0, span: (100, 1000), count: 7, told: known(55) });
+    let (facts, items) = frame(&mut e, 1000);
+    assert!(items.contains(&Item::Loss(loss(100, 1000, Some(62)))), "{items:?}");
+    assert_eq!((facts.loss, e.take_losses()), (vec![(0, known(62))], vec![loss(100, 1000, Some(7))]));
+    e.not_written(&Dropped { cpu: 0, span: (100, 1000), count: 0, told: LossCount { known: 62, unknown: true } });
+    let (facts, _) = frame(&mut e, 1000);
+    assert_eq!((facts.loss, e.take_losses()), (vec![(0, LossCount { known: 62, unknown: true })], vec![]));
     // What could not even be read.
-    e.lost_after_all(0, 1000, 2000, None);
+    e.not_read(0, 1000, 2000);
     let (facts, items) = frame(&mut e, 2000);
     assert!(items.contains(&Item::Loss(Loss { cpu: 0, from: 1000, to: 2000, count: None })), "{items:?}");
     assert_eq!(facts.loss, [(0, LossCount { known: 0, unknown: true })]);
