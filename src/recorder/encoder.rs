@@ -227,8 +227,10 @@ impl Encoder {
         if dropped.told.unknown {
             self.tell_loss(at, Loss { cpu, from, to, count: None });
         }
-        let count = Some(dropped.count.saturating_add(dropped.told.known));
-        self.tell_loss(at, Loss { cpu, from, to, count });
+        let known = dropped.count.saturating_add(dropped.told.known);
+        if known > 0 {
+            self.tell_loss(at, Loss { cpu, from, to, count: Some(known) });
+        }
         if dropped.count > 0 {
             self.count_loss(at, Loss { cpu, from, to, count: Some(dropped.count) });
         }
